@@ -1,0 +1,255 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// CanaryStrategy moves traffic to the new version in steps.
+type CanaryStrategy struct {
+	// CanaryService selects the new version; its selector is managed by the router.
+	// +optional
+	CanaryService string `json:"canaryService,omitempty"`
+	// StableService selects the stable version; its selector is managed by the router.
+	// +optional
+	StableService string `json:"stableService,omitempty"`
+	// Steps to take, in order. None: the new version replaces the old one as pods become available.
+	// +kubebuilder:validation:MaxItems=256
+	// +optional
+	Steps []CanaryStep `json:"steps,omitempty"`
+	// TrafficRouting names the router. None: weights are approximated by pod counts.
+	// +optional
+	TrafficRouting *RolloutTrafficRouting `json:"trafficRouting,omitempty"`
+	// MaxSurge pods above spec.replicas, a number or a percentage (rounded up). Default 25%.
+	// +kubebuilder:validation:XIntOrString
+	// +optional
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
+	// MaxUnavailable pods below spec.replicas, a number or a percentage (rounded
+	// down). Default 25%. Both it and maxSurge 0 is invalid.
+	// +kubebuilder:validation:XIntOrString
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// Analysis runs beside the steps.
+	// +optional
+	Analysis *RolloutAnalysisBackground `json:"analysis,omitempty"`
+	// AntiAffinity between the versions.
+	// +optional
+	AntiAffinity *AntiAffinity `json:"antiAffinity,omitempty"`
+	// CanaryMetadata on pods of the canary.
+	// +optional
+	CanaryMetadata *PodTemplateMetadata `json:"canaryMetadata,omitempty"`
+	// StableMetadata on pods of the stable version.
+	// +optional
+	StableMetadata *PodTemplateMetadata `json:"stableMetadata,omitempty"`
+	// ScaleDownDelaySeconds the old stable version lives after promotion; with a router only. Default 30.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ScaleDownDelaySeconds *int32 `json:"scaleDownDelaySeconds,omitempty"`
+	// ScaleDownDelayRevisionLimit is how many old versions may wait out that delay. Default no limit.
+	// +optional
+	ScaleDownDelayRevisionLimit *int32 `json:"scaleDownDelayRevisionLimit,omitempty"`
+	// AbortScaleDownDelaySeconds the canary's pods live after an abort, counted
+	// from the weight seen at 0; 0 keeps them. With a router only. Default 30.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	AbortScaleDownDelaySeconds *int32 `json:"abortScaleDownDelaySeconds,omitempty"`
+	// DynamicStableScale shrinks stable as the canary grows. Default false.
+	// +optional
+	DynamicStableScale bool `json:"dynamicStableScale,omitempty"`
+	// PingPong lets two Services alternate their roles.
+	// +optional
+	PingPong *PingPongSpec `json:"pingPong,omitempty"`
+	// MinPodsPerReplicaSet is a floor for the size of a side with pods, at most spec.replicas.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	MinPodsPerReplicaSet *int32 `json:"minPodsPerReplicaSet,omitempty"`
+	// ReplicaProgressThreshold is how much of a side must be available to go on. Default 100 %.
+	// +optional
+	ReplicaProgressThreshold *ReplicaProgressThreshold `json:"replicaProgressThreshold,omitempty"`
+}
+
+// PingPongSpec names the two Services.
+type PingPongSpec struct {
+	PingService string `json:"pingService"`
+	PongService string `json:"pongService"`
+}
+
+// ReplicaProgressThreshold is a share or a number of pods.
+type ReplicaProgressThreshold struct {
+	// +kubebuilder:validation:Enum=Percentage;Percent;Pods
+	Type string `json:"type"`
+	// +kubebuilder:validation:Minimum=1
+	Value int32 `json:"value"`
+}
+
+// CanaryStep is exactly one of its fields.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.setWeight), has(self.pause), has(self.setCanaryScale), has(self.analysis), has(self.experiment), has(self.setHeaderRoute), has(self.setMirrorRoute), has(self.plugin)].filter(x, x).size() == 1",message="a step has exactly one of setWeight, pause, setCanaryScale, analysis, experiment, setHeaderRoute, setMirrorRoute, plugin"
+type CanaryStep struct {
+	// SetWeight sends this share of the traffic to the new version: 0 to 100 (or maxTrafficWeight).
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	SetWeight *int32 `json:"setWeight,omitempty"`
+	// Pause waits for a duration, or without one until promoted.
+	// +optional
+	Pause *RolloutPause `json:"pause,omitempty"`
+	// SetCanaryScale pins the size of the canary.
+	// +optional
+	SetCanaryScale *SetCanaryScale `json:"setCanaryScale,omitempty"`
+	// Analysis must succeed to go on.
+	// +optional
+	Analysis *RolloutAnalysis `json:"analysis,omitempty"`
+	// Experiment must succeed to go on.
+	// +optional
+	Experiment *RolloutExperimentStep `json:"experiment,omitempty"`
+	// SetHeaderRoute sends requests with a header to the canary.
+	// +optional
+	SetHeaderRoute *SetHeaderRoute `json:"setHeaderRoute,omitempty"`
+	// SetMirrorRoute copies requests to the canary.
+	// +optional
+	SetMirrorRoute *SetMirrorRoute `json:"setMirrorRoute,omitempty"`
+	// Plugin is Argo's step plugin; refused.
+	// +optional
+	Plugin *PluginStep `json:"plugin,omitempty"`
+}
+
+// RolloutPause is a wait.
+type RolloutPause struct {
+	// Duration in seconds (a number), or with a unit ("10m"). None: until promoted.
+	// +kubebuilder:validation:XIntOrString
+	// +optional
+	Duration *intstr.IntOrString `json:"duration,omitempty"`
+}
+
+// SetCanaryScale is exactly one of its fields.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.weight), has(self.replicas), has(self.matchTrafficWeight) && self.matchTrafficWeight].filter(x, x).size() == 1",message="set exactly one of weight, replicas and matchTrafficWeight"
+type SetCanaryScale struct {
+	// Weight sizes the canary at this share of spec.replicas.
+	// +optional
+	Weight *int32 `json:"weight,omitempty"`
+	// Replicas is the size itself; it may exceed spec.replicas.
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+	// MatchTrafficWeight ends an earlier setCanaryScale.
+	// +optional
+	MatchTrafficWeight bool `json:"matchTrafficWeight,omitempty"`
+}
+
+// SetHeaderRoute adds a managed route that matches headers; no match removes it.
+type SetHeaderRoute struct {
+	// Name must be one of trafficRouting.managedRoutes.
+	Name string `json:"name"`
+	// +optional
+	Match []HeaderRoutingMatch `json:"match,omitempty"`
+}
+
+// HeaderRoutingMatch matches one header.
+type HeaderRoutingMatch struct {
+	HeaderName  string       `json:"headerName"`
+	HeaderValue *StringMatch `json:"headerValue"`
+}
+
+// StringMatch is exactly one of its fields.
+type StringMatch struct {
+	// +optional
+	Exact string `json:"exact,omitempty"`
+	// +optional
+	Prefix string `json:"prefix,omitempty"`
+	// +optional
+	Regex string `json:"regex,omitempty"`
+}
+
+// SetMirrorRoute adds a managed route that mirrors requests; no match removes it.
+type SetMirrorRoute struct {
+	// Name must be one of trafficRouting.managedRoutes.
+	Name string `json:"name"`
+	// +optional
+	Match []RouteMatch `json:"match,omitempty"`
+	// Percentage of the matching requests. Default 100.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	Percentage *int32 `json:"percentage,omitempty"`
+}
+
+// RouteMatch matches a request by all of its fields.
+type RouteMatch struct {
+	// +optional
+	Method *StringMatch `json:"method,omitempty"`
+	// +optional
+	Path *StringMatch `json:"path,omitempty"`
+	// +optional
+	Headers map[string]StringMatch `json:"headers,omitempty"`
+}
+
+// PluginStep is Argo's alpha step plugin.
+type PluginStep struct {
+	Name string `json:"name"`
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +optional
+	Config *runtime.RawExtension `json:"config,omitempty"`
+}
+
+// RolloutExperimentStep runs an Experiment.
+type RolloutExperimentStep struct {
+	Templates []RolloutExperimentTemplate `json:"templates"`
+	// Duration such as "10m". None: until the required analyses end.
+	// +optional
+	Duration DurationString `json:"duration,omitempty"`
+	// +optional
+	Analyses []RolloutExperimentStepAnalysisTemplateRef `json:"analyses,omitempty"`
+	// +optional
+	DryRun []DryRun `json:"dryRun,omitempty"`
+	// +optional
+	AnalysisRunMetadata *AnalysisRunMetadata `json:"analysisRunMetadata,omitempty"`
+	// +optional
+	ScaleDownDelaySeconds *int32 `json:"scaleDownDelaySeconds,omitempty"`
+}
+
+// RolloutExperimentTemplate is one version in the Experiment.
+type RolloutExperimentTemplate struct {
+	Name string `json:"name"`
+	// SpecRef is the version whose template is taken.
+	// +kubebuilder:validation:Enum=canary;stable
+	SpecRef string `json:"specRef"`
+	// Replicas. Default 1.
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+	// +optional
+	Metadata *PodTemplateMetadata `json:"metadata,omitempty"`
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// Weight of the traffic it gets.
+	// +optional
+	Weight *int32 `json:"weight,omitempty"`
+	// +optional
+	Service *TemplateService `json:"service,omitempty"`
+}
+
+// RolloutExperimentStepAnalysisTemplateRef names an analysis of the Experiment.
+type RolloutExperimentStepAnalysisTemplateRef struct {
+	Name         string `json:"name"`
+	TemplateName string `json:"templateName"`
+	// +optional
+	ClusterScope bool `json:"clusterScope,omitempty"`
+	// +optional
+	Args []AnalysisRunArgument `json:"args,omitempty"`
+	// +optional
+	RequiredForCompletion bool `json:"requiredForCompletion,omitempty"`
+}
+
+// DurationString is a number of seconds or a Go duration such as "5m"; "0" and
+// "" mean none.
+// +kubebuilder:validation:MaxLength=64
+type DurationString string
+
+// TemplateService gives a version of an Experiment a Service.
+type TemplateService struct {
+	// Name. Default the name of the ReplicaSet.
+	// +optional
+	Name string `json:"name,omitempty"`
+}

@@ -1,0 +1,163 @@
+package v1alpha1
+
+// Field managers. Each field that Pushback writes has exactly one of them.
+const (
+	// FieldManagerGitSync owns what Git declares.
+	FieldManagerGitSync = "pushback-gitsync"
+	// FieldManagerRollout owns ReplicaSets, their sizes, and the status of Rollouts.
+	FieldManagerRollout = "pushback-rollout"
+	// FieldManagerRouter owns weights, Service selectors and managed routes.
+	FieldManagerRouter = "pushback-router"
+)
+
+// Labels on ReplicaSets, their selectors and pods, and on AnalysisRuns.
+const (
+	// TemplateHashLabel carries the template hash: 10 hex digits.
+	TemplateHashLabel = "pushback.dev/template-hash"
+	// ArgoTemplateHashLabel carries the same value on the pods of Rollouts that
+	// were translated from Argo's, so that their queries go on working.
+	ArgoTemplateHashLabel = "rollouts-pod-template-hash"
+	// RolloutNameLabel names the Rollout that an AnalysisRun or Revert belongs to.
+	RolloutNameLabel = "pushback.dev/rollout"
+	// RolloutTypeLabel says why an AnalysisRun was made: Step or Background.
+	RolloutTypeLabel = "pushback.dev/rollout-type"
+	// StepIndexLabel is the index of the step an AnalysisRun belongs to.
+	StepIndexLabel = "pushback.dev/step-index"
+	// GitSyncNameLabel and GitSyncNamespaceLabel name the GitSync that applied an object.
+	GitSyncNameLabel = "pushback.dev/gitsync-name"
+	// GitSyncNamespaceLabel is the namespace half of GitSyncNameLabel.
+	GitSyncNamespaceLabel = "pushback.dev/gitsync-namespace"
+)
+
+// Annotations.
+const (
+	// SourceAnnotation on a Rollout is a JSON object {"hash","commit","file","gitsync",…}
+	// written by gitsync when the hash of the declared template changes, and only then.
+	SourceAnnotation = "pushback.dev/source"
+	// TranslatedFromAnnotation names the foreign API version that a document was translated from.
+	TranslatedFromAnnotation = "pushback.dev/translated-from"
+	// IrreversibleAnnotation on a pod template asks a person before its first pod starts.
+	IrreversibleAnnotation = "pushback.dev/irreversible"
+	// HashVersionAnnotation on a ReplicaSet is the version of the hash that named it.
+	HashVersionAnnotation = "pushback.dev/template-hash-version"
+	// RevisionAnnotation on a ReplicaSet is a counter that rises with every template taken up.
+	RevisionAnnotation = "pushback.dev/revision"
+	// RoleAnnotation on a ReplicaSet is "stable" or "rejected"; absent otherwise.
+	RoleAnnotation = "pushback.dev/role"
+	// ScaleDownDeadlineAnnotation on a ReplicaSet is the RFC 3339 time at which it may be scaled to 0.
+	ScaleDownDeadlineAnnotation = "pushback.dev/scale-down-deadline"
+	// PruneAnnotation with the value "disabled" keeps an object that left Git.
+	PruneAnnotation = "pushback.dev/prune"
+	// ReconcileAnnotation with the value "disabled" makes gitsync leave an object alone.
+	ReconcileAnnotation = "pushback.dev/reconcile"
+)
+
+// Values of RoleAnnotation.
+const (
+	RoleStable   = "stable"
+	RoleRejected = "rejected"
+)
+
+// Verbs: annotations on a Rollout with the value "<hash>/<step>/<token>". The
+// controller echoes the token in status.verbs in the same write as the effect.
+const (
+	PromoteAnnotation     = "pushback.dev/promote"
+	PromoteFullAnnotation = "pushback.dev/promote-full"
+	AbortAnnotation       = "pushback.dev/abort"
+	// AbortKeepGitAnnotation set to the abort's token makes that abort write no revert.
+	AbortKeepGitAnnotation = "pushback.dev/abort-keep-git"
+	RetryAnnotation        = "pushback.dev/retry"
+	PauseAnnotation        = "pushback.dev/pause"
+	ResumeAnnotation       = "pushback.dev/resume"
+	RestartAnnotation      = "pushback.dev/restart"
+)
+
+// Trailers that Pushback reads from commits.
+const (
+	// RetryTrailer "Pushback-Retry: <hash>" lifts the hold on a rejected hash.
+	RetryTrailer = "Pushback-Retry"
+	// IrreversibleTrailer "Pushback-Irreversible: <rollout>" marks a change as one-way.
+	IrreversibleTrailer = "Pushback-Irreversible"
+)
+
+// Trailers that Pushback writes into revert commits.
+const (
+	RolloutTrailer          = "Pushback-Rollout"
+	RejectedTemplateTrailer = "Pushback-Rejected-Template"
+	RestoredTemplateTrailer = "Pushback-Restored-Template"
+	RejectedCommitTrailer   = "Pushback-Rejected-Commit"
+	AttemptTrailer          = "Pushback-Attempt"
+	AnalysisTrailer         = "Pushback-Analysis"
+)
+
+// Condition types beside Flux's Ready, Reconciling and Stalled
+// (github.com/fluxcd/pkg/apis/meta).
+const (
+	// TemplateModifiedCondition is True while the live template of a Rollout
+	// hashes otherwise than the one that Git declares; absent otherwise.
+	TemplateModifiedCondition = "TemplateModified"
+	// HeldCondition is True while Git declares a rejected template; absent otherwise.
+	HeldCondition = "Held"
+	// RevertedCondition on a Rollout says whether Git was brought back after an
+	// abort: Unknown while under way, True when observed, False when blocked; absent otherwise.
+	RevertedCondition = "Reverted"
+	// AvailableCondition is Argo's: True while at least the wanted number of pods serve.
+	AvailableCondition = "Available"
+	// ProgressingCondition is Argo's: False with ProgressDeadlineExceeded or RolloutAborted.
+	ProgressingCondition = "Progressing"
+	// HealthyCondition is Argo's: True while the phase is Healthy.
+	HealthyCondition = "Healthy"
+	// PausedCondition is Argo's: True while paused; absent otherwise.
+	PausedCondition = "Paused"
+	// InvalidSpecCondition is Argo's: True while the spec can't be used; absent otherwise.
+	InvalidSpecCondition = "InvalidSpec"
+)
+
+// Reasons of Rollout conditions and events.
+const (
+	ReasonHealthy                  = "Healthy"
+	ReasonProgressing              = "Progressing"
+	ReasonPaused                   = "RolloutPaused"
+	ReasonResumed                  = "RolloutResumed"
+	ReasonAborted                  = "RolloutAborted"
+	ReasonRetry                    = "RolloutRetry"
+	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+	ReasonInvalidSpec              = "InvalidSpec"
+	ReasonHeld                     = "Held"
+	ReasonUnmeasured               = "Unmeasured"
+	ReasonNoSideCanServe           = "NoSideCanServe"
+	ReasonRevertBlocked            = "RevertBlocked"
+	ReasonRolloutUpdated           = "RolloutUpdated"
+	ReasonRolloutCompleted         = "RolloutCompleted"
+	ReasonStepCompleted            = "RolloutStepCompleted"
+	ReasonSkipSteps                = "SkipSteps"
+	ReasonTrafficWeightUpdated     = "TrafficWeightUpdated"
+	ReasonTrafficRoutingError      = "TrafficRoutingError"
+	ReasonSwitchService            = "SwitchService"
+	ReasonScalingReplicaSet        = "ScalingReplicaSet"
+	ReasonNewReplicaSetCreated     = "NewReplicaSetCreated"
+	ReasonAnalysisRunRunning       = "AnalysisRunRunning"
+	ReasonAnalysisRunSuccessful    = "AnalysisRunSuccessful"
+	ReasonAnalysisRunFailed        = "AnalysisRunFailed"
+	ReasonAnalysisRunError         = "AnalysisRunError"
+	ReasonAnalysisRunInconclusive  = "AnalysisRunInconclusive"
+	ReasonRevertRequested          = "RevertRequested"
+	ReasonReverted                 = "Reverted"
+	ReasonVerbRefused              = "VerbRefused"
+)
+
+// Reasons of GitSync conditions beside Flux's shared ones.
+const (
+	ReasonEmptyRepository        = "EmptyRepository"
+	ReasonBranchNotFound         = "BranchNotFound"
+	ReasonPathNotFound           = "PathNotFound"
+	ReasonGitOperationFailed     = "GitOperationFailed"
+	ReasonAuthenticationFailed   = "AuthenticationFailed"
+	ReasonBuildFailed            = "BuildFailed"
+	ReasonNotDeterministicRender = "NonDeterministicRender"
+	ReasonInvalidManifest        = "InvalidManifest"
+	ReasonApplyFailed            = "ApplyFailed"
+	ReasonForbidden              = "Forbidden"
+	ReasonPruneFailed            = "PruneFailed"
+	ReasonInvalidGitSync         = "InvalidSpec"
+)

@@ -1,0 +1,278 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// MetricProvider is exactly one of its fields. Prometheus is carried out; every
+// other one is refused by name until it is built.
+type MetricProvider struct {
+	// +optional
+	Prometheus *PrometheusMetric `json:"prometheus,omitempty"`
+	// +optional
+	Web *WebMetric `json:"web,omitempty"`
+	// +optional
+	Job *JobMetric `json:"job,omitempty"`
+	// +optional
+	Datadog *DatadogMetric `json:"datadog,omitempty"`
+	// +optional
+	NewRelic *NewRelicMetric `json:"newRelic,omitempty"`
+	// +optional
+	Wavefront *WavefrontMetric `json:"wavefront,omitempty"`
+	// +optional
+	CloudWatch *CloudWatchMetric `json:"cloudWatch,omitempty"`
+	// +optional
+	Graphite *GraphiteMetric `json:"graphite,omitempty"`
+	// +optional
+	Influxdb *InfluxdbMetric `json:"influxdb,omitempty"`
+	// +optional
+	SkyWalking *SkyWalkingMetric `json:"skywalking,omitempty"`
+	// +optional
+	Kayenta *KayentaMetric `json:"kayenta,omitempty"`
+	// Plugin is Argo's: a name and its configuration.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +optional
+	Plugin map[string]runtime.RawExtension `json:"plugin,omitempty"`
+}
+
+// PrometheusMetric asks a Prometheus API.
+type PrometheusMetric struct {
+	// Address of the API, such as http://prometheus.monitoring:9090. Default the
+	// controller's flag --prometheus-address.
+	// +optional
+	Address string `json:"address,omitempty"`
+	// Query in PromQL.
+	// +kubebuilder:validation:MinLength=1
+	Query string `json:"query"`
+	// Authentication, at most one of its fields.
+	// +optional
+	Authentication *Authentication `json:"authentication,omitempty"`
+	// Timeout of a query in seconds. Default 30.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	Timeout *int64 `json:"timeout,omitempty"`
+	// Insecure skips the check of the server's certificate. Default false.
+	// +optional
+	Insecure bool `json:"insecure,omitempty"`
+	// Headers sent with every request.
+	// +optional
+	Headers []WebMetricHeader `json:"headers,omitempty"`
+	// RangeQuery asks for a range instead of an instant.
+	// +optional
+	RangeQuery *PrometheusRangeQueryArgs `json:"rangeQuery,omitempty"`
+}
+
+// PrometheusRangeQueryArgs are expressions for times, and a step.
+type PrometheusRangeQueryArgs struct {
+	// Start is an expression such as 'now() - duration("5m")'.
+	Start string `json:"start,omitempty"`
+	// End is an expression such as 'now()'.
+	End string `json:"end,omitempty"`
+	// Step such as "1m".
+	Step DurationString `json:"step,omitempty"`
+}
+
+// Authentication of an HTTP provider.
+type Authentication struct {
+	// +optional
+	Sigv4 *Sigv4Config `json:"sigv4,omitempty"`
+	// +optional
+	OAuth2 *OAuth2Config `json:"oauth2,omitempty"`
+	// +optional
+	BasicAuth *BasicAuthConfig `json:"basicAuth,omitempty"`
+}
+
+// Sigv4Config signs for AWS.
+type Sigv4Config struct {
+	// +optional
+	Region string `json:"region,omitempty"`
+	// +optional
+	Profile string `json:"profile,omitempty"`
+	// +optional
+	RoleARN string `json:"roleArn,omitempty"`
+}
+
+// OAuth2Config gets a token by client credentials.
+type OAuth2Config struct {
+	// +optional
+	TokenURL string `json:"tokenUrl,omitempty"`
+	// +optional
+	ClientID string `json:"clientId,omitempty"`
+	// +optional
+	ClientSecret string `json:"clientSecret,omitempty"`
+	// +optional
+	Scopes []string `json:"scopes,omitempty"`
+}
+
+// BasicAuthConfig is a user and a password.
+type BasicAuthConfig struct {
+	// +optional
+	Username string `json:"username,omitempty"`
+	// +optional
+	Password string `json:"password,omitempty"`
+}
+
+// WebMetric asks a URL.
+type WebMetric struct {
+	// Method. Default GET.
+	// +kubebuilder:validation:Enum=GET;POST;PUT
+	// +optional
+	Method string `json:"method,omitempty"`
+	URL    string `json:"url"`
+	// +optional
+	Headers []WebMetricHeader `json:"headers,omitempty"`
+	// +optional
+	Body string `json:"body,omitempty"`
+	// TimeoutSeconds. Default 10.
+	// +optional
+	TimeoutSeconds int64 `json:"timeoutSeconds,omitempty"`
+	// JSONPath into the answer. Default {$}.
+	// +optional
+	JSONPath string `json:"jsonPath,omitempty"`
+	// +optional
+	Insecure bool `json:"insecure,omitempty"`
+	// JSONBody is sent as JSON.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +optional
+	JSONBody *runtime.RawExtension `json:"jsonBody,omitempty"`
+	// +optional
+	Authentication *Authentication `json:"authentication,omitempty"`
+}
+
+// WebMetricHeader is one header.
+type WebMetricHeader struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// JobMetric runs a Job.
+type JobMetric struct {
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +optional
+	Metadata *runtime.RawExtension `json:"metadata,omitempty"`
+	// Spec of the Job (batch/v1).
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	Spec *runtime.RawExtension `json:"spec"`
+}
+
+// DatadogMetric asks Datadog.
+type DatadogMetric struct {
+	// Interval looked back over. Default 5m.
+	// +optional
+	Interval DurationString `json:"interval,omitempty"`
+	// +optional
+	Query string `json:"query,omitempty"`
+	// +optional
+	Queries map[string]string `json:"queries,omitempty"`
+	// +optional
+	Formula string `json:"formula,omitempty"`
+	// APIVersion v1 or v2. Default v1.
+	// +optional
+	APIVersion string `json:"apiVersion,omitempty"`
+	// +optional
+	Aggregator string `json:"aggregator,omitempty"`
+	// +optional
+	SecretRef *SecretRef `json:"secretRef,omitempty"`
+}
+
+// SecretRef names a Secret.
+type SecretRef struct {
+	Name string `json:"name"`
+	// Namespaced looks in the run's namespace. Ours is always so.
+	// +optional
+	Namespaced bool `json:"namespaced,omitempty"`
+}
+
+// NewRelicMetric asks New Relic.
+type NewRelicMetric struct {
+	// +optional
+	Profile string `json:"profile,omitempty"`
+	Query   string `json:"query"`
+	// +optional
+	Timeout *int64 `json:"timeout,omitempty"`
+}
+
+// WavefrontMetric asks Wavefront.
+type WavefrontMetric struct {
+	// +optional
+	Address string `json:"address,omitempty"`
+	// +optional
+	Query string `json:"query,omitempty"`
+}
+
+// CloudWatchMetric asks CloudWatch.
+type CloudWatchMetric struct {
+	// +optional
+	Interval DurationString `json:"interval,omitempty"`
+	// MetricDataQueries as the API takes them.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	MetricDataQueries []runtime.RawExtension `json:"metricDataQueries"`
+}
+
+// GraphiteMetric asks Graphite.
+type GraphiteMetric struct {
+	// +optional
+	Address string `json:"address,omitempty"`
+	// +optional
+	Query string `json:"query,omitempty"`
+}
+
+// InfluxdbMetric asks InfluxDB.
+type InfluxdbMetric struct {
+	// +optional
+	Profile string `json:"profile,omitempty"`
+	// +optional
+	Query string `json:"query,omitempty"`
+}
+
+// SkyWalkingMetric asks SkyWalking.
+type SkyWalkingMetric struct {
+	// +optional
+	Address string `json:"address,omitempty"`
+	// +optional
+	Query string `json:"query,omitempty"`
+	// +optional
+	Interval DurationString `json:"interval,omitempty"`
+}
+
+// KayentaMetric asks Kayenta.
+type KayentaMetric struct {
+	Address                  string           `json:"address"`
+	Application              string           `json:"application"`
+	CanaryConfigName         string           `json:"canaryConfigName"`
+	MetricsAccountName       string           `json:"metricsAccountName"`
+	ConfigurationAccountName string           `json:"configurationAccountName"`
+	StorageAccountName       string           `json:"storageAccountName"`
+	Threshold                KayentaThreshold `json:"threshold"`
+	Scopes                   []KayentaScope   `json:"scopes"`
+}
+
+// KayentaThreshold of scores.
+type KayentaThreshold struct {
+	Pass     int64 `json:"pass"`
+	Marginal int64 `json:"marginal"`
+}
+
+// KayentaScope is a pair of scopes.
+type KayentaScope struct {
+	Name            string      `json:"name"`
+	ControlScope    ScopeDetail `json:"controlScope"`
+	ExperimentScope ScopeDetail `json:"experimentScope"`
+}
+
+// ScopeDetail of Kayenta.
+type ScopeDetail struct {
+	Scope  string `json:"scope"`
+	Region string `json:"region"`
+	Step   int64  `json:"step"`
+	Start  string `json:"start"`
+	End    string `json:"end"`
+}
