@@ -1,0 +1,75 @@
+// Package analysis judges measurements: the port to metric providers, the times
+// at which a measurement is due, the conditions that judge a value, and the
+// folding of measurements into the phase of a metric and of a run.
+//
+// PURE: this root imports no client and does no I/O; time comes in as an
+// argument. Each folder below it is one provider: ask, parse, return a value. No
+// threshold, count or limit is known there.
+package analysis
+
+import (
+	"context"
+	"time"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+)
+
+// Query is one question for a provider, with its arguments put in. It may hold
+// secrets and is never logged or stored.
+type Query struct {
+	// Metric name, for messages.
+	Metric string
+	// Provider settings with their arguments resolved.
+	Provider v1alpha1.MetricProvider
+	// Namespace of the run.
+	Namespace string
+	// At is the time of the measurement.
+	At time.Time
+	// ID is unique to this measurement: <run uid>.<metric>.<number>. Providers that
+	// create something use it for its name, so that a repeated call finds it.
+	ID string
+}
+
+// Handle is what a provider needs to go on with a measurement that is under way.
+// It is stored with the measurement and holds no secret.
+type Handle map[string]string
+
+// Outcome of asking: a Sample or a Pending.
+type Outcome interface{ outcome() }
+
+// Sample is a finished measurement.
+type Sample struct {
+	// Value is nil, a bool, a float64, a string, []any, or map[string]any. No data
+	// is nil or an empty list, as the provider's documentation says.
+	Value any
+	// Verdict of a provider that judges for itself (a Job, Kayenta); empty otherwise.
+	Verdict v1alpha1.AnalysisPhase
+	// Message beside the verdict.
+	Message string
+	// Metadata to store with the measurement; no secrets.
+	Metadata map[string]string
+}
+
+// Pending is a measurement under way.
+type Pending struct {
+	Handle Handle
+	// After this long it is asked for again.
+	After time.Duration
+}
+
+func (Sample) outcome()  {}
+func (Pending) outcome() {}
+
+// Provider asks one kind of metric source. An error is an outage or a broken
+// query, never a verdict on the release.
+type Provider interface {
+	// Measure asks, or goes on asking when prior is not nil. It returns within the
+	// context's deadline. Errors hold no secret and at most 1 KiB of the server's words.
+	Measure(ctx context.Context, q Query, prior Handle) (Outcome, error)
+}
+
+// Terminator is a Provider with something to stop.
+type Terminator interface {
+	// Terminate stops what Measure began.
+	Terminate(ctx context.Context, q Query, prior Handle) error
+}

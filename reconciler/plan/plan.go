@@ -1,0 +1,86 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/routers"
+)
+
+// Plan is everything that is wanted. It is carried out in the order of its
+// fields; because each part is bounded by what was observed, a crash between any
+// two of them leaves a state that Decide leads on from.
+type Plan struct {
+	// Split to apply; nil leaves the routing alone.
+	Split *routers.Split
+	// Release asks the router to give everything to stable and to leave nothing behind.
+	Release bool
+	// Services whose selector is to change.
+	Services []ServiceWant
+	// ReplicaSets to create, resize or mark. Those not named stay as they are.
+	ReplicaSets []ReplicaSetWant
+	// Prune names old ReplicaSets, at 0 pods, to delete.
+	Prune []string
+	// Status to persist. Equal to In.Status when nothing changed.
+	Status v1alpha1.RolloutStatus
+	// Runs to create. Creating one that exists is no error.
+	Runs []RunWant
+	// Terminate names runs whose end is asked for.
+	Terminate []string
+	// PruneRuns names finished runs over the history limits.
+	PruneRuns []string
+	// Revert to create after the status is persisted; nil for none.
+	Revert *RevertWant
+	// Events to emit after the status is persisted.
+	Events []Event
+	// WakeAfter is when to decide again without an event from the cluster; 0 for never.
+	WakeAfter time.Duration
+}
+
+// ServiceWant gives a Service the selector of a hash; an empty Hash takes the
+// hash out of the selector.
+type ServiceWant struct {
+	Name string
+	Hash string
+}
+
+// ReplicaSetWant is the wanted state of one version's pods.
+type ReplicaSetWant struct {
+	Hash string
+	// Create is true when no ReplicaSet of this hash was observed.
+	Create   bool
+	Replicas int32
+	Revision int64
+	Role     string
+	// ScaleDownAt is the deadline to keep in its annotation; nil for none.
+	ScaleDownAt *time.Time
+	// Why is a sentence for the event and the log.
+	Why string
+}
+
+// RunWant is an AnalysisRun to create. Its name is a function of its fields, so
+// that a repeated pass makes the same one.
+type RunWant struct {
+	Name     string
+	Kind     RunKind
+	Hash     string
+	Attempt  int64
+	Step     int32
+	Analysis v1alpha1.RolloutAnalysis
+	// StableHash and LatestHash are the values of podTemplateHashValue.
+	StableHash, LatestHash string
+}
+
+// RevertWant is a Revert to create.
+type RevertWant struct {
+	Name string
+	Spec v1alpha1.RevertRequest
+}
+
+// Event is something that changed.
+type Event struct {
+	// Warning is a warning event; otherwise it is a normal one.
+	Warning bool
+	Reason  string
+	Message string
+}

@@ -1,0 +1,119 @@
+// Package routers holds the port between the decision core and whatever moves
+// traffic: the Router interface, what it is told (Split) and what it reports
+// (Observed), and the fields that it claims in objects that Git declares.
+//
+// PURE: this root imports no client and does no I/O. Each folder below it is one
+// router: a pure render (object, split) -> object, and the I/O around it.
+package routers
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+)
+
+// Target is what a router needs to know of a Rollout.
+type Target struct {
+	// Rollout that the routing belongs to.
+	Rollout types.NamespacedName
+	// StableService and CanaryService are the backends, in the Rollout's namespace.
+	StableService string
+	CanaryService string
+	// Routing is the Rollout's strategy.canary.trafficRouting; nil without a router.
+	Routing *v1alpha1.RolloutTrafficRouting
+}
+
+// MaxWeight is what the weights of a Split add up to unless maxTrafficWeight says otherwise.
+const MaxWeight int32 = 100
+
+// Split is how traffic is to be divided. Stable and Canary add up to the whole.
+type Split struct {
+	Stable int32
+	Canary int32
+}
+
+// Verification says whether the data plane has the weights of the routing object.
+type Verification string
+
+// The states of verification.
+const (
+	// VerificationUnknown: this router or gateway can't tell. scaleDownDelaySeconds stands in.
+	VerificationUnknown Verification = "Unknown"
+	// VerificationPending: it can tell, and does not have them yet.
+	VerificationPending Verification = "Pending"
+	// Verified: it has them.
+	Verified Verification = "Verified"
+)
+
+// Observed is the live routing.
+type Observed struct {
+	// Stable and Canary are the live weights, normalised to MaxWeight. With several
+	// rules or routes that disagree, Canary is the largest share found anywhere, so
+	// that nothing is scaled down under traffic.
+	Stable int32
+	Canary int32
+	// Uniform is true when every rule carries exactly these weights.
+	Uniform bool
+	// Verification of these weights in the data plane.
+	Verification Verification
+	// Message says why it is not verified, for people; stable from pass to pass.
+	Message string
+}
+
+// Claim is a set of fields in an object that Git may declare and that belong to
+// Pushback. Before gitsync applies such an object it asks Overlay to carry the
+// live values of the claimed fields over into the declared object.
+type Claim struct {
+	// Group, Kind, Namespace and Name of the object.
+	Group, Kind, Namespace, Name string
+	// Fields names the claimed fields for people and for ignore rules, such as
+	// "spec.rules[*].backendRefs[*].weight".
+	Fields []string
+	// Overlay returns declared with the claimed values of live put in, matched by
+	// name and never by index. Neither argument is changed. live is nil when the
+	// object doesn't exist.
+	Overlay func(declared, live map[string]any) (map[string]any, error) `json:"-"`
+}
+
+// Router moves traffic between the two sides of a Rollout.
+type Router interface {
+	// Observe reports the live weights, and whether the data plane has them.
+	// A missing object is a *NotFoundError.
+	Observe(ctx context.Context, t Target) (Observed, error)
+	// Apply sets the weights. It makes no write when they are set already. A
+	// write carries the uid and resourceVersion of what was read.
+	Apply(ctx context.Context, t Target, s Split) error
+	// Release gives everything to stable and leaves nothing of ours behind.
+	Release(ctx context.Context, t Target) error
+	// Claims names the fields that are ours in objects that Git declares.
+	Claims(t Target) []Claim
+}
+
+// NotFoundError says that a routing object or Service doesn't exist (yet): the
+// Rollout waits for it.
+type NotFoundError struct {
+	Kind string
+	Name types.NamespacedName
+}
+
+// Error names the object.
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("%s %s does not exist: create it, or correct the Rollout's strategy", e.Kind, e.Name)
+}
+
+// InvalidError says that a routing object can't be used as the Rollout wants: a
+// person must act.
+type InvalidError struct {
+	Kind    string
+	Name    types.NamespacedName
+	Field   string
+	Problem string
+}
+
+// Error names the object, the field and the problem.
+func (e *InvalidError) Error() string {
+	return fmt.Sprintf("%s %s, %s: %s", e.Kind, e.Name, e.Field, e.Problem)
+}
