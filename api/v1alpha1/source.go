@@ -1,0 +1,21 @@
+package v1alpha1
+
+// Source is the value of SourceAnnotation, as JSON: what gitsync knows of the
+// template that Git declares. It is written when Hash or Retry changes, and only
+// then, so that an unrelated commit changes nothing.
+type Source struct {
+	// Hash of the template that Git declares.
+	Hash string `json:"hash"`
+	// Revision that declared it first, such as main@sha1:<40 hex>.
+	Revision string `json:"revision"`
+	// Subject of that commit, one line of at most 100 characters.
+	Subject string `json:"subject,omitempty"`
+	// Retry are the hashes that Pushback-Retry trailers name.
+	Retry []string `json:"retry,omitempty"`
+	// Irreversible is true when a trailer says that the change can't be taken back.
+	Irreversible bool `json:"irreversible,omitempty"`
+	// GitSync that applied it, as <namespace>/<name>.
+	GitSync string `json:"gitsync"`
+	// File in the repository that holds the Rollout.
+	File string `json:"file,omitempty"`
+}
