@@ -1,0 +1,66 @@
+# Pushback. `make help` lists the targets. Only Go, git and make are needed;
+# `make test` needs a C compiler too, for the race detector.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+export GOFLAGS ?= -buildvcs=false
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the controller and the CLI into bin/
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/ ./cmd/controller ./cmd/pushback
+	@ln -sf pushback bin/kubectl-pushback
+
+.PHONY: test
+test: verify lint controlplane ## Run everything that CI runs
+	CGO_ENABLED=1 $(GO) test -race -timeout 30m ./...
+
+.PHONY: unit
+unit: ## Run the tests that need no control plane
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 10m ./...
+
+.PHONY: e2e
+e2e: controlplane ## Run the end-to-end stories alone
+	CGO_ENABLED=1 $(GO) test -race -count=1 -v -timeout 30m ./e2e/...
+
+.PHONY: bench
+bench: ## Run the benchmarks; they print ratios and counts
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
+
+.PHONY: lint
+lint: ## Check formatting, vet and staticcheck
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
+	if [ -n "$$unformatted" ]; then echo "run gofmt on:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+.PHONY: generate
+generate: ## Generate deep copies
+	$(GO) tool controller-gen object paths=./api/...
+
+.PHONY: manifests
+manifests: ## Generate the CRDs
+	$(GO) tool controller-gen crd paths=./api/... output:crd:dir=manifests/crd
+
+.PHONY: verify
+verify: generate manifests ## Check that generated files are up to date
+	@changed=$$(git status --porcelain -- api manifests/crd); \
+	if [ -n "$$changed" ]; then echo "generated files are not up to date: commit the outcome of 'make generate manifests'"; echo "$$changed"; exit 1; fi
+
+.PHONY: controlplane
+controlplane: ## Build etcd, kube-apiserver and kube-controller-manager into bin/k8s/
+	CGO_ENABLED=0 $(GO) run ./e2e/cluster/cmd/cluster build
+
+.PHONY: cluster
+cluster: ## Start a local control plane and leave it running
+	CGO_ENABLED=0 $(GO) run ./e2e/cluster/cmd/cluster start
+
+.PHONY: demo
+demo: ## Show the whole loop: a good version is promoted, a bad one is reverted (ARGS="--keep")
+	CGO_ENABLED=0 $(GO) run ./e2e/demo $(ARGS)
