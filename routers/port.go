@@ -97,11 +97,17 @@ type Router interface {
 type NotFoundError struct {
 	Kind string
 	Name types.NamespacedName
+	// Advice says what to do. Default: create it, or correct the Rollout's strategy.
+	Advice string
 }
 
-// Error names the object.
+// Error names the object and what to do.
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("%s %s does not exist: create it, or correct the Rollout's strategy", e.Kind, e.Name)
+	advice := e.Advice
+	if advice == "" {
+		advice = "create it, or correct the Rollout's strategy"
+	}
+	return fmt.Sprintf("%s %s does not exist: %s", e.Kind, e.Name, advice)
 }
 
 // InvalidError says that a routing object can't be used as the Rollout wants: a

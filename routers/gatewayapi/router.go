@@ -1,0 +1,256 @@
+// Package gatewayapi moves traffic by the backend weights of HTTPRoutes
+// (gateway.networking.k8s.io/v1).
+//
+// Render, Read and Overlay are pure: they work on unstructured data, so that
+// fields that this build doesn't know survive, and the I/O around them is in
+// Router. It imports no other router and nothing of the reconciler.
+package gatewayapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/routers"
+)
+
+// Group of the Gateway API.
+const Group = "gateway.networking.k8s.io"
+
+// GroupVersionKind of the routes.
+var GroupVersionKind = schema.GroupVersionKind{Group: Group, Version: "v1", Kind: Kind}
+
+// Router sets the weights of HTTPRoutes. It needs the verbs get and patch on them.
+type Router struct {
+	client client.Client
+	live   client.Reader
+}
+
+var _ routers.Router = (*Router)(nil)
+
+// New returns a Router that writes through c and reads through live, which must
+// not be a cache: what it reads decides what is scaled down.
+func New(c client.Client, live client.Reader) *Router {
+	return &Router{client: c, live: live}
+}
+
+// Observe reports the live weights: the largest canary share of any rule of any
+// route, Uniform when all agree, and the weakest verification of any route.
+// Errors: *routers.NotFoundError, *routers.InvalidError, *routers.ConfigError.
+func (r *Router) Observe(ctx context.Context, t routers.Target) (routers.Observed, error) {
+	routes, err := routesOf(t)
+	if err != nil {
+		return routers.Observed{}, err
+	}
+	var all routers.Observed
+	for i, ref := range routes {
+		route, err := r.get(ctx, ref.key)
+		if err != nil {
+			return routers.Observed{}, err
+		}
+		one, err := Read(route.Object, ref.selection)
+		if err != nil {
+			return routers.Observed{}, err
+		}
+		if one.Message != "" {
+			one.Message = fmt.Sprintf("%s %s: %s", Kind, ref.key.Name, one.Message)
+		}
+		if i == 0 {
+			all = one
+			continue
+		}
+		all = merge(all, one)
+	}
+	return all, nil
+}
+
+func merge(a, b routers.Observed) routers.Observed {
+	uniform := a.Uniform && b.Uniform && a.Canary == b.Canary
+	out := a
+	if b.Canary > a.Canary {
+		out.Stable, out.Canary = b.Stable, b.Canary
+	}
+	if worse(b.Verification, a.Verification) {
+		out.Verification, out.Message = b.Verification, b.Message
+	}
+	out.Uniform = uniform
+	return out
+}
+
+// Apply sets the weights in every route. A write carries the uid and
+// resourceVersion of what was read, so a conflict (apierrors.IsConflict) means
+// that somebody else wrote; there is no write where the weights are set already.
+//
+// While the canary is to get traffic, nothing is written unless all routes can
+// be used. A split that gives the canary nothing is written to every route that
+// can be reached, and the error says which could not.
+func (r *Router) Apply(ctx context.Context, t routers.Target, s routers.Split) error {
+	routes, err := routesOf(t)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	var changes []change
+	for _, ref := range routes {
+		route, err := r.get(ctx, ref.key)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		wanted, err := Render(route.Object, ref.selection, s)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		if wanted != nil && !reflect.DeepEqual(wanted, route.Object) {
+			changes = append(changes, change{live: route, wanted: wanted})
+		}
+	}
+	if len(problems) > 0 && s.Canary > 0 {
+		return errors.Join(problems...)
+	}
+	for _, c := range changes {
+		if err := r.write(ctx, c); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Release gives everything to stable. A route that is gone, or that no longer
+// names both Services, holds nothing of ours.
+func (r *Router) Release(ctx context.Context, t routers.Target) error {
+	routes, err := routesOf(t)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, ref := range routes {
+		route, err := r.get(ctx, ref.key)
+		var gone *routers.NotFoundError
+		switch {
+		case errors.As(err, &gone):
+			continue
+		case err != nil:
+			problems = append(problems, err)
+			continue
+		}
+		// With all on stable, what can't be rendered is a rule that does not name the canary.
+		wanted, _ := Render(route.Object, ref.selection, routers.Split{Stable: routers.MaxWeight})
+		if reflect.DeepEqual(wanted, route.Object) {
+			continue
+		}
+		if err := r.write(ctx, change{live: route, wanted: wanted}); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Claims names the weights of both Services in the routes, and the hash in the
+// Services' selectors.
+func (r *Router) Claims(t routers.Target) []routers.Claim {
+	claims := routers.ServiceClaims(t)
+	routes, err := routesOf(t)
+	if err != nil {
+		return claims // settings that can't be used name no route; validation refuses them
+	}
+	for _, ref := range routes {
+		claims = append(claims, routers.Claim{
+			Group:     Group,
+			Kind:      Kind,
+			Namespace: ref.key.Namespace,
+			Name:      ref.key.Name,
+			Fields:    []string{"spec.rules[*].backendRefs[*].weight"},
+			Overlay: func(declared, live map[string]any) (map[string]any, error) {
+				return Overlay(declared, live, ref.selection)
+			},
+		})
+	}
+	return claims
+}
+
+// routeRef is one route that the Rollout names.
+type routeRef struct {
+	key       types.NamespacedName
+	selection Selection
+}
+
+func routesOf(t routers.Target) ([]routeRef, error) {
+	settings, err := routers.GatewayAPI(t.Routing)
+	if err != nil {
+		return nil, err
+	}
+	if settings == nil {
+		return nil, &routers.ConfigError{Field: "gatewayAPI", Problem: "it is not set"}
+	}
+	if settings.Namespace != "" && settings.Namespace != t.Rollout.Namespace {
+		return nil, &routers.ConfigError{Field: "gatewayAPI.namespace", Problem: fmt.Sprintf(
+			"routes in namespace %q can't be used by a Rollout in namespace %q: move the route, or leave namespace out", settings.Namespace, t.Rollout.Namespace)}
+	}
+	var out []routeRef
+	for _, route := range settings.HTTPRoutes {
+		out = append(out, routeRef{
+			key: types.NamespacedName{Namespace: t.Rollout.Namespace, Name: route.Name},
+			selection: Selection{
+				Namespace: t.Rollout.Namespace,
+				Stable:    t.StableService,
+				Canary:    t.CanaryService,
+				RuleNames: route.RuleNames,
+			},
+		})
+	}
+	return out, nil
+}
+
+func (r *Router) get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	route := &unstructured.Unstructured{}
+	route.SetGroupVersionKind(GroupVersionKind)
+	err := r.live.Get(ctx, key, route)
+	switch {
+	case err == nil:
+		return route, nil
+	case meta.IsNoMatchError(err):
+		return nil, &routers.NotFoundError{Kind: Kind, Name: key,
+			Advice: "the cluster does not serve " + Group + "/v1: install the CRDs of the Gateway API"}
+	case apierrors.IsNotFound(err):
+		return nil, &routers.NotFoundError{Kind: Kind, Name: key}
+	}
+	return nil, fmt.Errorf("reading %s %s: %w", Kind, key, err)
+}
+
+// change is a route as it was read, and as it should be.
+type change struct {
+	live   *unstructured.Unstructured
+	wanted map[string]any
+}
+
+// write sends the rules alone: the list is atomic on the server too.
+func (r *Router) write(ctx context.Context, c change) error {
+	spec, _ := c.wanted["spec"].(map[string]any)
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": c.live.GetUID(), "resourceVersion": c.live.GetResourceVersion()},
+		"spec":     map[string]any{"rules": spec["rules"]},
+	})
+	if err != nil {
+		return fmt.Errorf("writing %s %s: %w", Kind, client.ObjectKeyFromObject(c.live), err)
+	}
+	patched := &unstructured.Unstructured{}
+	patched.SetGroupVersionKind(GroupVersionKind)
+	patched.SetNamespace(c.live.GetNamespace())
+	patched.SetName(c.live.GetName())
+	err = r.client.Patch(ctx, patched, client.RawPatch(types.MergePatchType, body), client.FieldOwner(v1alpha1.FieldManagerRouter))
+	if err != nil {
+		return fmt.Errorf("writing the weights of %s %s: %w", Kind, client.ObjectKeyFromObject(c.live), err)
+	}
+	return nil
+}
