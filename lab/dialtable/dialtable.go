@@ -29,6 +29,10 @@ type DialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 // Table is a set of address mappings, replaced as a whole. The zero Table is
 // empty and dials every address as it is. It is safe for concurrent use.
 type Table struct {
+	// URL, if set, answers with the table as a JSON object of strings. It must
+	// not change once the table is in use.
+	URL string
+
 	entries atomic.Pointer[map[string]string]
 	dialer  net.Dialer
 }
@@ -50,17 +54,39 @@ func (t *Table) Lookup(address string) string {
 	return address
 }
 
-// DialContext dials the address that the table has for the given one.
+// DialContext dials the address that the table has for the given one. A pod can
+// be ready before the next fetch, or its address can have gone to another pod: so
+// an address that is missing, or that refuses, is looked up once more at URL.
 func (t *Table) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	return t.dialer.DialContext(ctx, network, t.Lookup(address))
+	real := t.Lookup(address)
+	if real == address && t.URL != "" && !isLoopback(address) && t.Fetch(ctx) == nil {
+		real = t.Lookup(address)
+	}
+	conn, err := t.dialer.DialContext(ctx, network, real)
+	if err == nil || real == address || t.URL == "" || t.Fetch(ctx) != nil {
+		return conn, err
+	}
+	if now := t.Lookup(address); now != real {
+		return t.dialer.DialContext(ctx, network, now)
+	}
+	return nil, err
 }
 
-// Fetch reads the table once from a URL that answers with a JSON object of
-// strings, and replaces the mappings. On an error they stay as they are.
-func (t *Table) Fetch(ctx context.Context, url string) error {
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false // the dialer says what is wrong with it
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Fetch reads the table once from URL and replaces the mappings. On an error
+// they stay as they are.
+func (t *Table) Fetch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.URL, nil)
 	if err != nil {
 		return fmt.Errorf("dial table: %w", err)
 	}
@@ -70,11 +96,11 @@ func (t *Table) Fetch(ctx context.Context, url string) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("dial table: %s answered %s", url, response.Status)
+		return fmt.Errorf("dial table: %s answered %s", t.URL, response.Status)
 	}
 	var entries map[string]string
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxTable)).Decode(&entries); err != nil {
-		return fmt.Errorf(`dial table: %s does not answer with a JSON object of "ip:port": "host:port": %w`, url, err)
+		return fmt.Errorf(`dial table: %s does not answer with a JSON object of "ip:port": "host:port": %w`, t.URL, err)
 	}
 	t.Set(entries)
 	return nil
@@ -83,7 +109,7 @@ func (t *Table) Fetch(ctx context.Context, url string) error {
 // Follow fetches the table at once and then at every interval (default
 // DefaultInterval), until ctx ends. onError, if set, hears of a failure when it
 // begins and of nil when it is over; meanwhile the last table stands.
-func (t *Table) Follow(ctx context.Context, url string, interval time.Duration, onError func(error)) {
+func (t *Table) Follow(ctx context.Context, interval time.Duration, onError func(error)) {
 	if interval <= 0 {
 		interval = DefaultInterval
 	}
@@ -91,7 +117,7 @@ func (t *Table) Follow(ctx context.Context, url string, interval time.Duration, 
 	defer ticker.Stop()
 	failing := false
 	for {
-		err := t.Fetch(ctx, url)
+		err := t.Fetch(ctx)
 		if ctx.Err() != nil {
 			return
 		}

@@ -3,6 +3,7 @@ package dialtable
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -44,9 +45,9 @@ func TestFollowKeepsTheLastTableThroughFailures(t *testing.T) {
 	defer server.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	var table Table
+	table := Table{URL: server.URL}
 	events := make(chan error, 10)
-	go table.Follow(ctx, server.URL, 5*time.Millisecond, func(err error) { events <- err })
+	go table.Follow(ctx, 5*time.Millisecond, func(err error) { events <- err })
 
 	waitFor(t, func() bool { return table.Lookup("10.64.0.7:80") == "127.0.0.1:1001" })
 	body.Store(`["not an object"]`)
@@ -61,6 +62,45 @@ func TestFollowKeepsTheLastTableThroughFailures(t *testing.T) {
 		t.Errorf("recovery reported as %v", err)
 	}
 	waitFor(t, func() bool { return table.Lookup("10.64.0.7:80") == "10.64.0.7:80" })
+}
+
+// A pod that is ready before the next fetch, and one whose address was handed on,
+// are both reached at the first dial.
+func TestDialAsksAgainForWhatItLacks(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"10.64.0.7:80":"`+listener.Addr().String()+`"}`)
+	}))
+	defer server.Close()
+	for name, known := range map[string]map[string]string{
+		"missing": nil,
+		"stale":   {"10.64.0.7:80": closedAddress(t)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := Table{URL: server.URL}
+			table.Set(known)
+			conn, err := table.DialContext(t.Context(), "tcp", "10.64.0.7:80")
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn.Close()
+		})
+	}
+}
+
+// closedAddress is a loopback address that refuses connections.
+func closedAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
 }
 
 func waitFor(t *testing.T, condition func() bool) {
