@@ -28,6 +28,9 @@ type Query struct {
 	// ID is unique to this measurement: <run uid>.<metric>.<number>. Providers that
 	// create something use it for its name, so that a repeated call finds it.
 	ID string
+	// Redactor takes the secrets among the arguments out of text. Providers apply it
+	// to a server's words before they cut them short.
+	Redactor Redactor
 }
 
 // Handle is what a provider needs to go on with a measurement that is under way.
@@ -72,4 +75,11 @@ type Provider interface {
 type Terminator interface {
 	// Terminate stops what Measure began.
 	Terminate(ctx context.Context, q Query, prior Handle) error
+}
+
+// Describer is a Provider that can say what it would ask.
+type Describer interface {
+	// Describe gives what to keep with the metric, such as the query that is sent.
+	// It need not be free of secrets: the caller redacts it.
+	Describe(q Query) map[string]string
 }

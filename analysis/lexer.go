@@ -1,0 +1,185 @@
+package analysis
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+)
+
+// language of a field that holds code; it decides quotes and comments.
+type language int
+
+const (
+	promQL language = iota
+	celLanguage
+	exprLanguage
+)
+
+func conditionLexer(m v1alpha1.Metric) language {
+	if m.ConditionLanguage == v1alpha1.ConditionExpr {
+		return exprLanguage
+	}
+	return celLanguage
+}
+
+// Errors of placing a value in code.
+var (
+	errEndsString = errors.New("the value would end the quoted string that it stands in; use a string in double quotes")
+	errOpenQuote  = errors.New("the value leaves a quote or a comment open")
+	errNoLiteral  = errors.New("outside quotes a condition takes a number, true, false, null or a JSON list as a value; put quotes around the placeholder for text")
+	errEscaped    = errors.New("a placeholder can't stand behind a backslash")
+)
+
+// lexer knows whether a position in code is inside a string or a comment.
+type lexer struct {
+	lang language
+	// quote closes the string that we are in; empty outside.
+	quote string
+	// raw is true inside a string that knows no escapes.
+	raw bool
+	// escaped is true behind a backslash in a string.
+	escaped bool
+	// comment ends the comment that we are in; empty outside.
+	comment string
+	// prefix is the identifier directly before this position.
+	prefix string
+}
+
+func (l *lexer) feed(s string) {
+	for i := 0; i < len(s); {
+		switch {
+		case l.escaped:
+			l.escaped = false
+			i++
+		case l.comment != "":
+			i += l.skipTo(s[i:], &l.comment)
+		case l.quote != "":
+			if !l.raw && s[i] == '\\' {
+				l.escaped = true
+				i++
+				continue
+			}
+			i += l.skipTo(s[i:], &l.quote)
+		default:
+			i += l.outside(s[i:])
+		}
+	}
+}
+
+// skipTo goes one byte on, or over the end that was looked for.
+func (l *lexer) skipTo(s string, end *string) int {
+	if !strings.HasPrefix(s, *end) {
+		return 1
+	}
+	n := len(*end)
+	*end, l.raw, l.prefix = "", false, ""
+	return n
+}
+
+func (l *lexer) outside(s string) int {
+	if end, n := l.commentAt(s); n > 0 {
+		l.comment = end
+		return n
+	}
+	switch c := s[0]; c {
+	case '"', '\'', '`':
+		l.quote = s[:1]
+		if triple := strings.Repeat(l.quote, 3); l.lang == celLanguage && c != '`' && strings.HasPrefix(s, triple) {
+			l.quote = triple
+		}
+		l.raw = c == '`' || l.lang == celLanguage && strings.ContainsAny(l.prefix, "rR") && len(l.prefix) <= 2
+		return len(l.quote)
+	default:
+		if c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
+			l.prefix += s[:1]
+		} else {
+			l.prefix = ""
+		}
+		return 1
+	}
+}
+
+// commentAt says how a comment that starts here ends.
+func (l *lexer) commentAt(s string) (end string, n int) {
+	switch {
+	case l.lang == promQL && s[0] == '#':
+		return "\n", 1
+	case l.lang != promQL && strings.HasPrefix(s, "//"):
+		return "\n", 2
+	case l.lang == exprLanguage && strings.HasPrefix(s, "/*"):
+		return "*/", 2
+	}
+	return "", 0
+}
+
+// place is the text that stands for a value here.
+func (l *lexer) place(value string, literals bool) (string, error) {
+	switch {
+	case l.escaped:
+		return "", errEscaped
+	case l.comment == "\n":
+		return strings.NewReplacer("\n", " ", "\r", " ").Replace(value), nil
+	case l.comment != "":
+		return strings.ReplaceAll(value, l.comment, ""), nil
+	case l.quote != "" && l.raw:
+		if strings.Contains(value, l.quote[:1]) || l.quote != "`" && strings.ContainsAny(value, "\r\n") {
+			return "", errEndsString
+		}
+		return value, nil
+	case l.quote != "":
+		return escape(value, l.quote[0]), nil
+	case literals:
+		return literal(value)
+	}
+	inner := lexer{lang: l.lang}
+	if inner.feed(value); inner.quote != "" || inner.comment != "" {
+		return "", errOpenQuote
+	}
+	return value, nil
+}
+
+// escape writes a value for the inside of a quoted string. PromQL, CEL and expr
+// agree on these escapes.
+func escape(value string, quote byte) string {
+	var b strings.Builder
+	for _, r := range value {
+		switch {
+		case r == '\\' || r == rune(quote):
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r < 0x20 || r == 0x7f:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// literal is a value that is one literal of CEL and of expr.
+func literal(value string) (string, error) {
+	v := strings.TrimSpace(value)
+	if v == "nil" {
+		return v, nil
+	}
+	if _, err := strconv.ParseFloat(v, 64); err == nil && !strings.ContainsAny(v, "xXpP_iInN") {
+		if v[0] == '-' || v[0] == '+' {
+			return "(" + strings.TrimPrefix(v, "+") + ")", nil
+		}
+		return v, nil
+	}
+	var parsed any
+	if err := json.Unmarshal([]byte(v), &parsed); err != nil {
+		return "", errNoLiteral
+	}
+	if _, isMap := parsed.(map[string]any); isMap {
+		return "", errNoLiteral
+	}
+	return v, nil
+}

@@ -1,0 +1,153 @@
+package analysis
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+)
+
+// Prepared is the spec of a run that was found to be usable, with its limits read.
+type Prepared struct {
+	spec    v1alpha1.AnalysisRunSpec
+	metrics []prepared
+	// values of the arguments that are not Secrets.
+	values map[string]string
+}
+
+// prepared is one metric.
+type prepared struct {
+	name string
+	limits
+	dryRun    bool
+	retention int
+}
+
+// Prepare validates the spec of a run. An error is an *InvalidError: the run can
+// never be carried out as it is.
+func Prepare(spec v1alpha1.AnalysisRunSpec) (Prepared, error) {
+	var ps problems
+	p := Prepared{spec: *spec.DeepCopy(), values: map[string]string{}}
+	standIns := argValues(p.spec.Args, p.values, &ps)
+	if len(spec.Metrics) == 0 {
+		ps.add("spec.metrics", "there is no metric to measure")
+	}
+	dry := matching(spec.Metrics, len(spec.DryRun), "dryRun", func(i int) string { return spec.DryRun[i].MetricName }, &ps)
+	kept := matching(spec.Metrics, len(spec.MeasurementRetention), "measurementRetention",
+		func(i int) string { return spec.MeasurementRetention[i].MetricName }, &ps)
+	seen := map[string]bool{}
+	for i, m := range spec.Metrics {
+		path := fmt.Sprintf("spec.metrics[%d]", i)
+		if seen[m.Name] {
+			ps.add(path+".name", "metric %q is there twice", m.Name)
+		}
+		seen[m.Name] = true
+		entry := prepared{name: m.Name, retention: defaultRetention}
+		resolved, err := Substitute(m, standIns)
+		if err != nil {
+			ps.add(path, "%v", err)
+			continue
+		}
+		checkMetric(resolved, path, complete, &ps)
+		// A Secret is no limit: limits are read from the values alone.
+		if entry.limits, err = readLimits(withoutSecrets(m, p.values)); err != nil {
+			ps.add(path, "%v", err)
+		}
+		_, entry.dryRun = dry[m.Name]
+		if rule, ok := kept[m.Name]; ok {
+			entry.retention = int(spec.MeasurementRetention[rule].Limit)
+		}
+		p.metrics = append(p.metrics, entry)
+	}
+	if err := ps.err(); err != nil {
+		return Prepared{}, err
+	}
+	return p, nil
+}
+
+// secretStandIn stands for a Secret's value while validating, and only then. It is
+// a number so that it fits in a condition, inside quotes and outside.
+const secretStandIn = "0"
+
+// argValues fills values and returns them with stand-ins for the Secrets.
+func argValues(args []v1alpha1.Argument, values map[string]string, ps *problems) map[string]string {
+	standIns := map[string]string{}
+	for i, a := range args {
+		path := fmt.Sprintf("spec.args[%d]", i)
+		if _, ok := standIns[a.Name]; ok {
+			ps.add(path, "args.%s is there twice", a.Name)
+		}
+		ref := a.ValueFrom
+		switch {
+		case a.Value != nil && ref != nil:
+			ps.add(path, "args.%s has both value and valueFrom", a.Name)
+		case a.Value != nil:
+			values[a.Name], standIns[a.Name] = *a.Value, *a.Value
+		case ref == nil || ref.SecretKeyRef == nil:
+			ps.add(path, "args.%s was not resolved", a.Name)
+		case ref.FieldRef != nil:
+			ps.add(path, "args.%s has both secretKeyRef and fieldRef", a.Name)
+		case ref.SecretKeyRef.Name == "" || ref.SecretKeyRef.Key == "":
+			ps.add(path, "args.%s: secretKeyRef wants a name and a key", a.Name)
+		default:
+			standIns[a.Name] = secretStandIn
+		}
+	}
+	return standIns
+}
+
+// matching maps the names of metrics to the last rule whose regular expression
+// matches them. As in Argo the expression may match a part of the name.
+func matching(metrics []v1alpha1.Metric, n int, field string, rule func(int) string, ps *problems) map[string]int {
+	found := map[string]int{}
+	for i := range n {
+		path := fmt.Sprintf("spec.%s[%d].metricName", field, i)
+		re, err := regexp.Compile(rule(i))
+		if err != nil {
+			ps.add(path, "%q is no regular expression: %v", rule(i), err)
+			continue
+		}
+		matched := false
+		for _, m := range metrics {
+			if re.MatchString(m.Name) {
+				found[m.Name], matched = i, true
+			}
+		}
+		if !matched {
+			ps.add(path, "%q matches no metric", rule(i))
+		}
+	}
+	return found
+}
+
+// Args lists the arguments whose value is in a Secret.
+func (p Prepared) Secrets() []v1alpha1.Argument {
+	var out []v1alpha1.Argument
+	for _, a := range p.spec.Args {
+		if _, plain := p.values[a.Name]; !plain {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// Metric is the metric of a task with its arguments put in. Secrets holds the
+// values of those that are in Secrets, by the name of the argument.
+func (p Prepared) Metric(index int, secrets map[string]string) (v1alpha1.Metric, error) {
+	values := make(map[string]string, len(p.values)+len(secrets))
+	for k, v := range p.values {
+		values[k] = v
+	}
+	for k, v := range secrets {
+		values[k] = v
+	}
+	return Substitute(p.spec.Metrics[index], values)
+}
+
+// limits of a metric. Counts are of measurements.
+type limits struct {
+	// count of 0 is unlimited.
+	count, failure, inconclusive, consecutiveError, consecutiveSuccess int32
+	interval, initialDelay                                             time.Duration
+}

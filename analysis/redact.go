@@ -1,0 +1,113 @@
+package analysis
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// Redacted stands for a secret.
+const Redacted = "[redacted]"
+
+// Redactor takes secrets out of text. The zero value knows none.
+type Redactor struct {
+	// forms of the secrets, the longest first.
+	forms []string
+}
+
+// MakeRedactor knows each secret as it is and in the forms in which clients and
+// servers echo it: URL-encoded, in base64 at any offset (as inside an
+// Authorization header), and escaped as in JSON and in code.
+func MakeRedactor(secrets ...string) Redactor {
+	seen := map[string]bool{"": true}
+	var forms []string
+	for _, secret := range secrets {
+		for _, form := range formsOf(secret) {
+			if !seen[form] {
+				seen[form] = true
+				forms = append(forms, form)
+			}
+		}
+	}
+	sort.SliceStable(forms, func(i, j int) bool { return len(forms[i]) > len(forms[j]) })
+	return Redactor{forms: forms}
+}
+
+// Redact replaces every form of every secret.
+func (r Redactor) Redact(s string) string {
+	for _, form := range r.forms {
+		s = strings.ReplaceAll(s, form, Redacted)
+	}
+	return s
+}
+
+// RedactMap redacts the values of a map; nil stays nil.
+func (r Redactor) RedactMap(m map[string]string) map[string]string {
+	if m == nil {
+		return nil
+	}
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		out[k] = r.Redact(v)
+	}
+	return out
+}
+
+func formsOf(secret string) []string {
+	if secret == "" {
+		return nil
+	}
+	forms := []string{
+		secret, strings.TrimSpace(secret),
+		percentEncode(secret, "-_.~", "%20"), percentEncode(secret, "-_.~", "+"),
+		percentEncode(secret, "-_.~$&+:=@", "%20"), percentEncode(secret, "-_.~!$&'()*+,;=:@", "%20"),
+		escape(secret, '"'), escape(secret, '\''),
+		strings.Trim(fmt.Sprintf("%q", secret), `"`),
+	}
+	if quoted, err := json.Marshal(secret); err == nil {
+		forms = append(forms, strings.Trim(string(quoted), `"`))
+	}
+	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding, base64.RawURLEncoding} {
+		forms = append(forms, enc.EncodeToString([]byte(secret)))
+	}
+	return append(forms, shifted(secret)...)
+}
+
+// shifted are the base64 forms of a secret that begins at any offset in what was
+// encoded and may end anywhere: the characters that also carry bits of the
+// neighbours are left off. Short ones say too little to be looked for.
+func shifted(secret string) []string {
+	const shortest = 6
+	var forms []string
+	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for offset := range 3 {
+			encoded := enc.EncodeToString(append(make([]byte, offset), secret...))
+			from := (offset*8 + 5) / 6
+			to := (offset + len(secret)) * 8 / 6
+			if to-from >= shortest {
+				forms = append(forms, encoded[from:to])
+			}
+		}
+	}
+	return forms
+}
+
+// percentEncode is RFC 3986's encoding of all but letters, digits and the
+// characters given.
+func percentEncode(s, unreserved, space string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte(unreserved, c) >= 0:
+			b.WriteByte(c)
+		case c == ' ':
+			b.WriteString(space)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
