@@ -1,0 +1,61 @@
+package gitsync
+
+import (
+	"fmt"
+	"strings"
+)
+
+// hashLength of a SHA-1 in hex digits.
+const hashLength = 40
+
+// Revision is a commit and the branch that it was the head of. It is written
+// as Flux writes it: main@sha1:<40 hex digits>. The zero value means none.
+type Revision struct {
+	// Branch without refs/heads/, such as main or team/web.
+	Branch string
+	// Hash of the commit, 40 lower-case hex digits.
+	Hash string
+}
+
+// String writes the revision, or nothing for the zero value.
+func (r Revision) String() string {
+	if r.IsZero() {
+		return ""
+	}
+	return r.Branch + "@sha1:" + r.Hash
+}
+
+// IsZero reports whether r names no commit.
+func (r Revision) IsZero() bool { return r.Hash == "" }
+
+// Short is the first 7 digits of the hash, for people.
+func (r Revision) Short() string { return Short(r.Hash) }
+
+// Short returns the first 7 digits of a commit's hash.
+func Short(hash string) string { return hash[:min(7, len(hash))] }
+
+// RevisionError says why a text is not a revision.
+type RevisionError struct{ Text string }
+
+// Error shows the text and the form that was expected.
+func (e *RevisionError) Error() string {
+	return fmt.Sprintf("%q is not a revision: want <branch>@sha1:<40 hex digits>", e.Text)
+}
+
+// ParseRevision reads what String writes; the empty text is the zero value. It
+// returns a *RevisionError for anything else.
+func ParseRevision(text string) (Revision, error) {
+	if text == "" {
+		return Revision{}, nil
+	}
+	branch, hash, found := strings.Cut(text, "@sha1:")
+	if !found || branch == "" || !IsHash(hash) {
+		return Revision{}, &RevisionError{Text: text}
+	}
+	return Revision{Branch: branch, Hash: hash}, nil
+}
+
+// IsHash reports whether text is a SHA-1 in 40 lower-case hex digits.
+func IsHash(text string) bool {
+	return len(text) == hashLength && strings.Trim(text, "0123456789abcdef") == ""
+}
