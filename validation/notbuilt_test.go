@@ -1,0 +1,181 @@
+package validation
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+)
+
+// leaves lists the paths of all values that a type can hold.
+func leaves(t reflect.Type, path string) []string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t.Kind() == reflect.Slice && !opaque(t):
+		return leaves(t.Elem(), path+"[]")
+	case t.Kind() == reflect.Struct && !opaque(t):
+		var out []string
+		for i := range t.NumField() {
+			out = append(out, leaves(t.Field(i).Type, path+fieldSuffix(t.Field(i)))...)
+		}
+		if len(out) == 0 {
+			return []string{path} // {} means something
+		}
+		return out
+	}
+	return []string{path}
+}
+
+func below(leaf, path string) bool {
+	return leaf == path || strings.HasPrefix(leaf, path+".") || strings.HasPrefix(leaf, path+"[")
+}
+
+// analysisRef is what is built of a reference to templates.
+func analysisRef(path string) []string {
+	return []string{path + ".templates[].templateName", path + ".templates[].clusterScope",
+		path + ".args[].name", path + ".args[].value", path + ".args[].valueFrom.podTemplateHashValue", path + ".args[].valueFrom.fieldRef.fieldPath",
+		path + ".dryRun[].metricName", path + ".measurementRetention[].metricName", path + ".measurementRetention[].limit",
+		path + ".analysisRunMetadata.labels", path + ".analysisRunMetadata.annotations"}
+}
+
+var builtRevert = []string{"spec.revert.mode", "spec.revert.on[]", "spec.revert.secretRef.name",
+	"spec.revert.author.name", "spec.revert.author.email", "spec.revert.committer.name", "spec.revert.committer.email",
+	"spec.revert.budget.perRollout", "spec.revert.budget.perRepository", "spec.revert.owner"}
+
+var builtMetric = []string{"spec.metrics[].name", "spec.metrics[].interval", "spec.metrics[].initialDelay", "spec.metrics[].count",
+	"spec.metrics[].successCondition", "spec.metrics[].failureCondition", "spec.metrics[].conditionLanguage",
+	"spec.metrics[].failureLimit", "spec.metrics[].inconclusiveLimit", "spec.metrics[].consecutiveErrorLimit", "spec.metrics[].consecutiveSuccessLimit",
+	"spec.metrics[].provider.prometheus.address", "spec.metrics[].provider.prometheus.query", "spec.metrics[].provider.prometheus.timeout",
+	"spec.metrics[].provider.prometheus.insecure", "spec.metrics[].provider.prometheus.headers[].key", "spec.metrics[].provider.prometheus.headers[].value",
+	"spec.metrics[].provider.prometheus.rangeQuery.start", "spec.metrics[].provider.prometheus.rangeQuery.end", "spec.metrics[].provider.prometheus.rangeQuery.step",
+	"spec.metrics[].provider.prometheus.authentication.basicAuth.username", "spec.metrics[].provider.prometheus.authentication.basicAuth.password",
+	"spec.args[].name", "spec.args[].value", "spec.args[].valueFrom.secretKeyRef.name", "spec.args[].valueFrom.secretKeyRef.key", "spec.args[].valueFrom.fieldRef.fieldPath",
+	"spec.dryRun[].metricName", "spec.measurementRetention[].metricName", "spec.measurementRetention[].limit"}
+
+func builtRollout() []string {
+	const canary = "spec.strategy.canary"
+	return slices.Concat(builtRevert, analysisRef(canary+".steps[].analysis"), analysisRef(canary+".analysis"), []string{
+		"spec.replicas", "spec.selector", "spec.template", "spec.minReadySeconds", "spec.revisionHistoryLimit", "spec.paused",
+		"spec.progressDeadlineSeconds", "spec.progressDeadlineAbort", "spec.supersede",
+		"spec.analysis.successfulRunHistoryLimit", "spec.analysis.unsuccessfulRunHistoryLimit",
+		canary + ".canaryService", canary + ".stableService", canary + ".maxSurge", canary + ".maxUnavailable",
+		canary + ".scaleDownDelaySeconds", canary + ".abortScaleDownDelaySeconds",
+		canary + ".steps[].setWeight", canary + ".steps[].pause.duration", canary + ".analysis.startingStep",
+		canary + ".trafficRouting.gatewayAPI.httpRoute", canary + ".trafficRouting.gatewayAPI.namespace",
+		canary + ".trafficRouting.gatewayAPI.httpRoutes[].name", canary + ".trafficRouting.gatewayAPI.httpRoutes[].ruleNames[]",
+		canary + ".trafficRouting.plugins", // other plugins than Argo's for the Gateway API are refused one by one
+		canary + ".trafficRouting.maxTrafficWeight",
+	})
+}
+
+// A field of the API is built or refused; one that is neither would be accepted
+// and ignored.
+func TestEveryFieldIsBuiltOrRefused(t *testing.T) {
+	cases := map[string]struct {
+		spec    any
+		built   []string
+		refused []unbuilt
+	}{
+		"Rollout": {v1alpha1.RolloutSpec{}, builtRollout(), notBuiltRollout},
+		"GitSync": {v1alpha1.GitSyncSpec{}, append([]string{"spec.interval", "spec.timeout", "spec.suspend", "spec.url", "spec.ref.branch", "spec.path",
+			"spec.secretRef.name", "spec.mode", "spec.serviceAccountName", "spec.targetNamespace", "spec.prune",
+			"spec.revert.branch" /* only as the branch that is followed */}, builtRevert...), notBuiltGitSync},
+		"AnalysisTemplate": {v1alpha1.AnalysisTemplateSpec{}, append([]string{"spec.templates[].templateName", "spec.templates[].clusterScope"}, builtMetric...), notBuiltMetrics},
+		"AnalysisRun": {v1alpha1.AnalysisRunSpec{}, append([]string{"spec.terminate", "spec.ttlStrategy.secondsAfterCompletion",
+			"spec.ttlStrategy.secondsAfterFailure", "spec.ttlStrategy.secondsAfterSuccess"}, builtMetric...), notBuiltMetrics},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			all := leaves(reflect.TypeOf(tc.spec), "spec")
+			for _, leaf := range all {
+				built := slices.Contains(tc.built, leaf)
+				refused := slices.ContainsFunc(tc.refused, func(u unbuilt) bool { return below(leaf, u.path) && len(u.values) == 0 && u.except == "" })
+				switch {
+				case !built && !refused:
+					t.Errorf("%s is neither built nor refused", leaf)
+				case built && refused:
+					t.Errorf("%s is built and refused", leaf)
+				}
+			}
+			for _, u := range tc.refused {
+				if !slices.ContainsFunc(all, func(leaf string) bool { return below(leaf, u.path) }) {
+					t.Errorf("%s is refused and doesn't exist", u.path)
+				}
+			}
+			for _, path := range tc.built {
+				if !slices.Contains(all, path) {
+					t.Errorf("%s is built and doesn't exist", path)
+				}
+			}
+		})
+	}
+}
+
+// Each line of the lists refuses a spec in which just that field is set.
+func TestEachRefusalWorks(t *testing.T) {
+	cases := map[string]struct {
+		list []unbuilt
+		spec func() any
+	}{
+		"Rollout":          {notBuiltRollout, func() any { return &v1alpha1.RolloutSpec{} }},
+		"GitSync":          {notBuiltGitSync, func() any { return &v1alpha1.GitSyncSpec{} }},
+		"AnalysisTemplate": {notBuiltMetrics, func() any { return &v1alpha1.AnalysisTemplateSpec{} }},
+		"AnalysisRun":      {notBuiltMetrics, func() any { return &v1alpha1.AnalysisRunSpec{} }},
+	}
+	for name, tc := range cases {
+		for _, u := range tc.list {
+			for _, value := range append(u.values, "")[:max(len(u.values), 1)] {
+				t.Run(name+" "+u.path+" "+value, func(t *testing.T) {
+					spec := tc.spec()
+					fill(reflect.ValueOf(spec), strings.Split(u.path, ".")[1:], value)
+					var c collector
+					c.refuse(tc.list, spec)
+					want := strings.ReplaceAll(u.path, "[]", "[0]")
+					if got := fields(c.list()); !slices.Equal(got, []string{want}) {
+						t.Errorf("want %s refused, got %q", want, got)
+					}
+				})
+			}
+		}
+	}
+}
+
+// fill sets one field of a struct, making what is on the way to it.
+func fill(v reflect.Value, path []string, value string) {
+	for v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		v = v.Elem()
+	}
+	if v.Kind() == reflect.Slice {
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		if len(path) > 0 {
+			fill(v.Index(0), path, value)
+		}
+		return
+	}
+	if len(path) > 0 {
+		for i := range v.NumField() {
+			if fieldSuffix(v.Type().Field(i)) == "."+strings.TrimSuffix(path[0], "[]") {
+				fill(v.Field(i), path[1:], value)
+			}
+		}
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(value + strings.Repeat("x", max(0, 1-len(value))))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int32:
+		v.SetInt(7)
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf("x"), reflect.Zero(v.Type().Elem()))
+	}
+}
