@@ -45,12 +45,13 @@ generate: ## Generate deep copies
 	$(GO) tool controller-gen object paths=./api/...
 
 .PHONY: manifests
-manifests: ## Generate the CRDs
+manifests: ## Generate the CRDs and the controller's role
 	$(GO) tool controller-gen crd paths=./api/... output:crd:dir=manifests/crd
+	$(GO) tool controller-gen rbac:roleName=pushback-controller paths=./cmd/controller output:rbac:dir=manifests/rbac
 
 .PHONY: verify
 verify: generate manifests ## Check that generated files are up to date
-	@changed=$$(git status --porcelain -- api manifests/crd); \
+	@changed=$$(git status --porcelain -- api manifests/crd manifests/rbac); \
 	if [ -n "$$changed" ]; then echo "generated files are not up to date: commit the outcome of 'make generate manifests'"; echo "$$changed"; exit 1; fi
 
 .PHONY: controlplane
