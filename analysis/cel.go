@@ -22,12 +22,15 @@ const (
 	celSize = 16 << 10
 )
 
-// celEnv is CEL in which integers and measured numbers mix. Arithmetic is our own:
-// see celArithmetic.
+// celEnv is CEL in which integers and measured numbers mix. Arithmetic and
+// comparisons are our own: see celArithmetic and celRelations.
 var celEnv = sync.OnceValues(func() (*cel.Env, error) {
 	replaced := make([]*env.Function, 0, len(celArithmetic))
 	for _, a := range celArithmetic {
 		replaced = append(replaced, env.NewFunction(a.operator))
+	}
+	for _, r := range celRelations {
+		replaced = append(replaced, env.NewFunction(r.operator))
 	}
 	opts := []cel.EnvOption{
 		cel.StdLib(cel.StdLibSubset(env.NewLibrarySubset().AddExcludedFunctions(replaced...))),
@@ -38,6 +41,9 @@ var celEnv = sync.OnceValues(func() (*cel.Env, error) {
 	}
 	for _, a := range celArithmetic {
 		opts = append(opts, a.declare())
+	}
+	for _, r := range celRelations {
+		opts = append(opts, r.declare())
 	}
 	return cel.NewCustomEnv(append(opts, celFunctions()...)...)
 })

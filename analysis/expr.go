@@ -11,6 +11,7 @@ import (
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/types"
 	"github.com/expr-lang/expr/vm"
 )
 
@@ -23,7 +24,7 @@ const (
 
 // compileExpr compiles for Argo's environment. The error is a *SyntaxError.
 func compileExpr(text string) (*condition, error) {
-	program, err := expr.Compile(text, expr.Env(exprEnv(nil, time.Time{})), expr.AsBool(),
+	program, err := expr.Compile(text, expr.Env(exprTypes()), expr.AsBool(),
 		expr.MaxNodes(exprNodes), expr.DisableBuiltin("now"))
 	if err != nil {
 		return nil, exprSyntax(err)
@@ -65,6 +66,17 @@ func exprEnv(result any, at time.Time) map[string]any {
 		// Only the caller reads the clock.
 		"now": func() time.Time { return at },
 	}
+}
+
+// exprTypes is the environment without values: the type of the result is not known
+// before it is measured.
+func exprTypes() types.Map {
+	env := types.Map{}
+	for name, f := range exprEnv(nil, time.Time{}) {
+		env[name] = types.TypeOf(f)
+	}
+	env["result"] = types.Any
+	return env
 }
 
 // exprValue gives a list of numbers the type that it has in Argo.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 )
@@ -153,7 +154,7 @@ func escape(value string, quote byte) string {
 			b.WriteRune(r)
 		case r == '\n':
 			b.WriteString(`\n`)
-		case r < 0x20 || r == 0x7f:
+		case r < 0x20 || r == 0x7f || r == utf8.RuneError:
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)

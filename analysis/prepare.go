@@ -36,6 +36,11 @@ func Prepare(spec v1alpha1.AnalysisRunSpec) (Prepared, error) {
 	dry := matching(spec.Metrics, len(spec.DryRun), "dryRun", func(i int) string { return spec.DryRun[i].MetricName }, &ps)
 	kept := matching(spec.Metrics, len(spec.MeasurementRetention), "measurementRetention",
 		func(i int) string { return spec.MeasurementRetention[i].MetricName }, &ps)
+	for i, r := range spec.MeasurementRetention {
+		if r.Limit < 1 {
+			ps.add(fmt.Sprintf("spec.measurementRetention[%d].limit", i), "the limit is %d: at least 1 is wanted", r.Limit)
+		}
+	}
 	seen := map[string]bool{}
 	for i, m := range spec.Metrics {
 		path := fmt.Sprintf("spec.metrics[%d]", i)
@@ -49,6 +54,7 @@ func Prepare(spec v1alpha1.AnalysisRunSpec) (Prepared, error) {
 			ps.add(path, "%v", err)
 			continue
 		}
+		resolved.Name = m.Name // as it is declared
 		checkMetric(resolved, path, complete, &ps)
 		// A Secret is no limit: limits are read from the values alone.
 		if entry.limits, err = readLimits(withoutSecrets(m, p.values)); err != nil {
@@ -121,7 +127,7 @@ func matching(metrics []v1alpha1.Metric, n int, field string, rule func(int) str
 	return found
 }
 
-// Args lists the arguments whose value is in a Secret.
+// Secrets lists the arguments whose value is in a Secret.
 func (p Prepared) Secrets() []v1alpha1.Argument {
 	var out []v1alpha1.Argument
 	for _, a := range p.spec.Args {
