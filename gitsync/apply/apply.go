@@ -1,0 +1,175 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/fluxcd/pkg/ssa"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/gitsync"
+)
+
+// run is one apply of one tree.
+type run struct {
+	*Applier
+	in     In
+	claims claims
+	scaled map[types.NamespacedName]bool
+	// failed are the objects that could not be applied, for the Rollouts that name them.
+	failed refs
+	out    Out
+}
+
+// Apply applies a tree: Namespaces and CustomResourceDefinitions first, then the
+// rest, Rollouts last and none before what it names; then it prunes, when nothing
+// failed.
+//
+// What the API server refuses is in Out.Failures, and doesn't stop the others.
+// The error is for what could not be read and left everything as it was.
+func (a *Applier) Apply(ctx context.Context, in In) (Out, error) {
+	old, err := parseInventory(in.Inventory)
+	if err != nil {
+		return Out{}, err
+	}
+	r := &run{Applier: a, in: in, failed: refs{}}
+	stages := r.prepareAll()
+	if err := r.readCluster(ctx, stages); err != nil {
+		return Out{}, err
+	}
+	for _, stage := range stages {
+		for _, o := range stage {
+			r.apply(ctx, o)
+		}
+		if err := ctx.Err(); err != nil {
+			return Out{}, err
+		}
+		r.waitEstablished(ctx, stage)
+	}
+	return r.finish(ctx, old, stages)
+}
+
+// prepareAll sorts the objects into stages. Those that can't be prepared are failures.
+func (r *run) prepareAll() [3][]*object {
+	var stages [3][]*object
+	scopes := scopesOf(r.in.Objects)
+	for _, o := range r.in.Objects {
+		prepared, err := r.prepare(r.in, o, scopes)
+		if err != nil {
+			r.fail(o, err)
+			continue
+		}
+		stage := 1
+		switch {
+		case isNamespace(prepared.declared), isDefinition(prepared.declared):
+			stage = 0
+		case isRollout(prepared.declared):
+			stage = 2
+		}
+		stages[stage] = append(stages[stage], prepared)
+	}
+	for _, stage := range stages {
+		sort.SliceStable(stage, func(i, j int) bool {
+			return ssa.SortableUnstructureds{stage[i].declared, stage[j].declared}.Less(0, 1)
+		})
+	}
+	return stages
+}
+
+// readCluster reads what decides how objects are applied: the Rollouts that
+// route through them, and the scalers of Rollouts.
+func (r *run) readCluster(ctx context.Context, stages [3][]*object) error {
+	var namespaces, routed []string
+	for _, o := range slices.Concat(stages[1], stages[2]) {
+		if ns := o.declared.GetNamespace(); ns != "" && !slices.Contains(namespaces, ns) {
+			namespaces = append(namespaces, ns)
+		}
+	}
+	var declared []*v1alpha1.Rollout
+	for _, o := range stages[2] {
+		rollout, err := asRollout(o.declared)
+		if err != nil {
+			return err
+		}
+		declared = append(declared, rollout)
+		if !slices.Contains(routed, rollout.Namespace) {
+			routed = append(routed, rollout.Namespace)
+		}
+	}
+	live, err := r.liveRollouts(ctx, namespaces)
+	if err != nil {
+		return err
+	}
+	r.claims = r.claimsOf(declared, live)
+	r.scaled, err = r.Applier.scaled(ctx, stages[1], routed)
+	return err
+}
+
+func (r *run) fail(o gitsync.Object, err error) {
+	u := &unstructured.Unstructured{Object: o.Unstructured.Object}
+	named := refOf(u)
+	if named.Namespace == "" {
+		named.Namespace = r.in.GitSync.Namespace
+	}
+	if r.in.TargetNamespace != "" {
+		named.Namespace = r.in.TargetNamespace
+	}
+	r.failed[named] = true
+	r.out.Failures = append(r.out.Failures, &Failure{File: o.File, Document: o.Document, Object: gitsync.Describe(u), Err: hideSecret(u, err)})
+}
+
+func (r *run) failPrepared(o *object, err error) {
+	r.failed[o.id()] = true
+	r.out.Failures = append(r.out.Failures, &Failure{File: o.File, Document: o.Document, Object: o.id().String(), Err: hideSecret(o.declared, err)})
+}
+
+// apply applies one object and notes what became of it.
+func (r *run) apply(ctx context.Context, o *object) {
+	apply := r.applyObject
+	if isRollout(o.declared) {
+		apply = r.applyRollout
+	}
+	action, err := apply(ctx, o)
+	if err != nil {
+		r.failPrepared(o, err)
+		return
+	}
+	r.out.Changes = append(r.out.Changes, Change{Object: o.id().String(), Action: action})
+}
+
+// finish prunes and makes the inventory.
+func (r *run) finish(ctx context.Context, old inventory, stages [3][]*object) (Out, error) {
+	applied := inventory{}
+	for _, stage := range stages {
+		for _, o := range stage {
+			applied[o.id()] = o.declared.GroupVersionKind().Version
+		}
+	}
+	left := inventory{}
+	for id, version := range old {
+		if _, still := applied[id]; !still {
+			left[id] = version
+		}
+	}
+	complete := len(r.out.Failures) == 0 && len(r.in.Rejected) == 0
+	switch {
+	case !complete:
+		for id, version := range left {
+			applied[id] = version
+		}
+	case r.in.Prune:
+		kept, err := r.prune(ctx, left)
+		if err != nil {
+			return Out{}, fmt.Errorf("finding what is still in use: %w", err)
+		}
+		for id := range kept {
+			applied[id] = left[id]
+		}
+	}
+	r.out.Inventory = applied.entries()
+	return r.out, nil
+}
