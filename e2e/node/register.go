@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"runtime"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,10 +31,15 @@ func (n *Node) register(ctx context.Context) error {
 	}
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		node, err := nodes.Get(ctx, n.name, metav1.GetOptions{})
-		if err != nil || len(node.Spec.Taints) == 0 {
+		if err != nil {
 			return err
 		}
-		node.Spec.Taints = nil // admission taints a new node as not ready, and the controller that lifts it isn't there
+		// Admission taints a new node as not ready, and the controller that lifts it isn't there.
+		others := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady })
+		if len(others) == len(node.Spec.Taints) {
+			return nil
+		}
+		node.Spec.Taints = others
 		_, err = nodes.Update(ctx, node, metav1.UpdateOptions{})
 		return err
 	})

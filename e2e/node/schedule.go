@@ -16,6 +16,9 @@ func (n *Node) schedule(ctx context.Context, pod *corev1.Pod) error {
 	if pod.DeletionTimestamp != nil || len(pod.Spec.SchedulingGates) > 0 {
 		return nil
 	}
+	if host := pod.Spec.NodeSelector[corev1.LabelHostname]; host != "" && host != n.name {
+		return nil // for another local node
+	}
 	if s := pod.Spec.SchedulerName; s != "" && s != corev1.DefaultSchedulerName {
 		return nil
 	}
