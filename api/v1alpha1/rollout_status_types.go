@@ -250,6 +250,10 @@ type RejectedVersion struct {
 	// Cleared is true after a person lifted the hold; the next attempt may run.
 	// +optional
 	Cleared bool `json:"cleared,omitempty"`
+	// Retried names the commit whose Pushback-Retry trailer has been taken into
+	// account, so that it lifts the hold once and not after every failure.
+	// +optional
+	Retried string `json:"retried,omitempty"`
 }
 
 // CanaryStatus is the state of a canary.

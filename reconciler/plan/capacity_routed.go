@@ -1,0 +1,118 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/routers"
+)
+
+// wholeSize is the size of a side that takes all the traffic: spec.replicas.
+// While the canary has traffic a scaler counts the pods of both versions, so the
+// size may rise then and not fall; only a size of 0 is a person's word.
+func wholeSize(in In, st v1alpha1.RolloutStatus) int32 {
+	if !routed(in) || in.Replicas == 0 || in.Routing.Canary == 0 || !inProgress(st) {
+		return in.Replicas
+	}
+	return max(in.Replicas, desired(find(in, st.StableRS)))
+}
+
+// sizeRouted returns the pods of each version with a router, and the deadlines
+// of those that are to go.
+func sizeRouted(in In, st v1alpha1.RolloutStatus, b buckets) (sizes, map[string]time.Time) {
+	want, deadlines := sizes{}, map[string]time.Time{}
+	if st.StableRS != "" && (b.stable != nil || st.StableRS == in.Template.Hash) {
+		want[st.StableRS] = wholeSize(in, st) // law 3
+	}
+	switch {
+	case inProgress(st):
+		if b.candidate != nil || st.CurrentPodHash == in.Template.Hash && !confirmationPending(st) {
+			want[st.CurrentPodHash] = candidateSize(in, st, b.candidate)
+		}
+	case takenBack(st) && b.candidate != nil && st.StableRS != "":
+		want[st.CurrentPodHash] = desired(b.candidate)
+		if at, due := abortScaleDown(in, st, b.candidate); due {
+			deadlines[st.CurrentPodHash] = at
+			if !in.Now.Before(at) && settledAtZero(in, st) && !named(in, st.CurrentPodHash) {
+				want[st.CurrentPodHash] = 0
+				delete(deadlines, st.CurrentPodHash)
+			}
+		}
+	}
+	for _, rs := range b.others {
+		if rs.Desired == 0 || !replaced(in, st, b) || named(in, rs.Hash) {
+			continue
+		}
+		at := retireAt(in, st, rs)
+		want[rs.Hash] = rs.Desired
+		if in.Now.Before(at) {
+			deadlines[rs.Hash] = at
+			continue
+		}
+		want[rs.Hash] = 0
+	}
+	return want, deadlines
+}
+
+// replaced says that something else than the older versions can serve.
+func replaced(in In, st v1alpha1.RolloutStatus, b buckets) bool {
+	if st.StableRS != "" {
+		return b.stable != nil && (available(b.stable) > 0 || in.Replicas == 0)
+	}
+	return b.candidate != nil && available(b.candidate) >= in.Replicas
+}
+
+// retireAt is when a version that no Service names any more may lose its pods: a
+// delay after it was seen to have no traffic.
+func retireAt(in In, st v1alpha1.RolloutStatus, rs ReplicaSet) time.Time {
+	if rs.ScaleDownAt != nil {
+		return *rs.ScaleDownAt
+	}
+	if since, zero := atZero(in, st); zero {
+		return since.Add(scaleDownDelay(in))
+	}
+	return in.Now.Add(scaleDownDelay(in))
+}
+
+// candidateSize is what the current step asks for, and at least what the weight
+// that is seen or wanted needs. It shrinks only after a lower weight has settled
+// (law 2).
+func candidateSize(in In, st v1alpha1.RolloutStatus, rs *ReplicaSet) int32 {
+	if confirmationPending(st) {
+		return desired(rs)
+	}
+	if st.StableRS == "" {
+		return in.Replicas
+	}
+	whole := wholeSize(in, st)
+	weight := stepWeight(steps(in), index(st))
+	need := share(whole, weight)
+	live := int32(0)
+	if serviceHash(in.Canary) == st.CurrentPodHash {
+		live = in.Routing.Canary
+		if w := st.Canary.Weights; w != nil {
+			live = max(live, w.Canary.Weight)
+		}
+	}
+	if halted(in, st) { // no pods beyond what is there and what the live weight needs
+		need = max(share(whole, min(weight, live)), min(need, desired(rs)))
+	}
+	need = max(need, share(whole, live))
+	if need < desired(rs) && !shrinkable(in, st, weight) {
+		return desired(rs)
+	}
+	return need
+}
+
+// shrinkable says that a weight was seen for long enough to give up the pods of a
+// higher one: scaleDownDelaySeconds stands in where the router can't verify.
+func shrinkable(in In, st v1alpha1.RolloutStatus, weight int32) bool {
+	if in.Routing.Err != "" || !weightSeen(st, weight) || in.Routing.Verification == routers.VerificationPending {
+		return false
+	}
+	delay := settle
+	if in.Routing.Verification == routers.VerificationUnknown {
+		delay += scaleDownDelay(in)
+	}
+	return !in.Now.Before(st.Canary.Weights.Since.Add(delay))
+}

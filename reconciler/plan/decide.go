@@ -1,0 +1,59 @@
+package plan
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// Decide returns all that is wanted, given all that was observed. It changes
+// nothing of its input, and the same input gives the same plan.
+//
+// The order is the precedence of law 8: what was lost is recalled; persons are
+// heard, an abort first; a newer template is taken up; the current version is
+// condemned or moves on by at most one step. Weights, Services and pods then
+// follow from the status that comes out of it, each bounded by what was observed,
+// so that their order and a crash between any two of them don't matter. What
+// raises a weight or moves a Service to a version follows from the persisted
+// status only.
+func Decide(in In) Plan {
+	if in.Deleting {
+		return Plan{Status: in.Status, Release: routed(in)}
+	}
+	st, events := recall(in)
+	note := func(said []Event) { events = append(events, said...) }
+
+	st = noticeWeights(in, st)
+	st, said := obey(in, st)
+	note(said)
+	st, said = heedTrailers(in, st)
+	note(said)
+	st, said = takeUp(in, st)
+	note(said)
+	st, said = noticeRuns(in, st)
+	note(said)
+	st = progress(in, st)
+	st, said = condemn(in, st)
+	note(said)
+	st, said = advance(in, st)
+	note(said)
+	st, said = followReverts(in, st)
+	note(said)
+
+	p := Plan{}
+	var w weight
+	if routed(in) {
+		w = decideWeight(in, st)
+		st = rememberWeights(in, st, w)
+		p.Split = wantSplit(in, w)
+		p.Services = wantServices(in, st)
+	}
+	p.ReplicaSets = wantReplicaSets(in, st)
+	p.Prune = prune(in, st)
+	p.Runs = wantRuns(in, st)
+	p.Terminate = endRuns(in, st)
+	p.PruneRuns = pruneRuns(in, st)
+	p.Revert = wantRevert(in, st)
+	p.Status = report(in, st, w)
+	p.Events = append(events, changes(in, p)...)
+	p.WakeAfter = wake(in, p, !equality.Semantic.DeepEqual(p.Status, in.Status))
+	return p
+}

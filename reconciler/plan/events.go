@@ -1,0 +1,77 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+)
+
+// changes are the events of what differs from the persisted status and of what
+// the plan writes. What is tried again in every pass is said once.
+func changes(in In, p Plan) []Event {
+	var out []Event
+	was, is := in.Status, p.Status
+	say := func(happened, warning bool, reason, format string, args ...any) {
+		if happened {
+			out = append(out, Event{Warning: warning, Reason: reason, Message: fmt.Sprintf(format, args...)})
+		}
+	}
+	say(is.Abort && (!was.Abort || was.Attempt != is.Attempt), true, abortEventReason(is), "%s%s", is.Message, byCommit(in, is.CurrentPodHash))
+	say(wantedCanary(is) != wantedCanary(was) && p.Split != nil, false, v1alpha1.ReasonTrafficWeightUpdated,
+		"Moved the canary's traffic from %d%% to %d%%", liveCanary(in), wantedCanary(is))
+	for _, s := range p.Services {
+		say(true, false, v1alpha1.ReasonSwitchService, "Switched Service %s to template %s", s.Name, s.Hash)
+	}
+	for _, set := range p.ReplicaSets {
+		rs := find(in, set.Hash)
+		say(set.Create, false, v1alpha1.ReasonNewReplicaSetCreated, "%s", set.Why)
+		say(rs != nil && rs.Desired != set.Replicas, false, v1alpha1.ReasonScalingReplicaSet, "%s", set.Why)
+	}
+	paused := func(st v1alpha1.RolloutStatus) bool { return st.Phase == v1alpha1.RolloutPhasePaused }
+	say(paused(is) && !paused(was), false, v1alpha1.ReasonPaused, "Paused at step %s: %s", is.Step, is.Message)
+	say(paused(was) && !paused(is) && !is.Abort, false, v1alpha1.ReasonResumed, "Resumed at step %s", is.Step)
+	newly := func(reason string) bool { return readyReason(is) == reason && readyReason(was) != reason }
+	for _, reason := range []string{v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonHeld, v1alpha1.ReasonProgressDeadlineExceeded, v1alpha1.ReasonNoSideCanServe} {
+		say(newly(reason), true, reason, "%s", is.Message)
+	}
+	say(p.Revert != nil, false, v1alpha1.ReasonRevertRequested, "Asked for a revert of template %s", revertHash(p))
+	return out
+}
+
+// abortEventReason is the reason of an abort's event.
+func abortEventReason(st v1alpha1.RolloutStatus) string {
+	if st.AbortReason == v1alpha1.AbortError {
+		return v1alpha1.ReasonUnmeasured
+	}
+	return v1alpha1.ReasonAborted
+}
+
+func liveCanary(in In) int32 {
+	if in.Routing == nil {
+		return 0
+	}
+	return in.Routing.Canary
+}
+
+func wantedCanary(st v1alpha1.RolloutStatus) int32 {
+	if st.Canary.Weights == nil {
+		return 0
+	}
+	return st.Canary.Weights.Canary.Weight
+}
+
+func readyReason(st v1alpha1.RolloutStatus) string {
+	for _, c := range st.Conditions {
+		if c.Type == "Ready" {
+			return c.Reason
+		}
+	}
+	return ""
+}
+
+func revertHash(p Plan) string {
+	if p.Revert == nil {
+		return ""
+	}
+	return p.Revert.Spec.Rejected
+}

@@ -1,0 +1,156 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+)
+
+func serviceHash(s *Service) string {
+	if s == nil {
+		return ""
+	}
+	return s.Hash
+}
+
+// serves says that a Service selects a hash and, where the endpoints are known,
+// that they are of this hash alone and at least one is ready.
+func serves(s *Service, hash string) bool {
+	if s == nil || hash == "" || s.Hash != hash {
+		return false
+	}
+	if s.ReadyHashes == nil {
+		return true
+	}
+	ready := s.ReadyHashes[hash] + s.ReadyHashes[""]
+	for other, count := range s.ReadyHashes {
+		if other != hash && other != "" && count > 0 {
+			return false
+		}
+	}
+	return ready > 0
+}
+
+// wantServices are the selectors to change. Without a router there are none: the
+// Services go on selecting both versions (C67).
+func wantServices(in In, st v1alpha1.RolloutStatus) []ServiceWant {
+	if !routed(in) || !usable(in) && !takenBack(st) {
+		return nil
+	}
+	var out []ServiceWant
+	if in.Stable != nil {
+		if hash := stableSelects(in, st); hash != in.Stable.Hash {
+			out = append(out, ServiceWant{Name: in.Stable.Name, Hash: hash})
+		}
+	}
+	if in.Canary != nil {
+		if hash := canarySelects(in, st); hash != in.Canary.Hash {
+			out = append(out, ServiceWant{Name: in.Canary.Name, Hash: hash})
+		}
+	}
+	return out
+}
+
+// stableSelects is the hash for the stable Service: that of the persisted stable
+// version, once switching to it loses nothing.
+func stableSelects(in In, st v1alpha1.RolloutStatus) string {
+	now, to := in.Stable.Hash, in.Status.StableRS
+	if to == "" || to != st.StableRS || now == to {
+		return now
+	}
+	target := available(find(in, to))
+	floor := max(in.Replicas-unavailable(in), 1)
+	switch {
+	case target >= floor:
+		return to
+	case target == 0:
+		return now
+	case now == "" && inProgress(st):
+		return to // a stable version that lost pods must not keep a good one from getting out
+	case now != "" && target >= available(find(in, now)):
+		return to
+	}
+	return now
+}
+
+// canarySelects is the hash for the canary Service. It is only moved while it
+// has no traffic: to the version in progress when that has the pods it needs,
+// and otherwise home to stable when the version that it names is to go.
+func canarySelects(in In, st v1alpha1.RolloutStatus) string {
+	now := in.Canary.Hash
+	if st.StableRS == "" {
+		return onlyServing(in, st, now)
+	}
+	if !settledAtZero(in, st) {
+		return now
+	}
+	if inProgress(st) {
+		if frozen(in, st) || !ready(in) || confirmationPending(st) || now == st.CurrentPodHash {
+			return now
+		}
+		if pods := available(find(in, st.CurrentPodHash)); pods > 0 && pods >= stepSize(in, st) {
+			return st.CurrentPodHash
+		}
+		return homeFrom(in, st, now)
+	}
+	if takenBack(st) && now == st.CurrentPodHash && !graceOver(in, st) {
+		return now
+	}
+	return homeFrom(in, st, now)
+}
+
+// onlyServing selects the version in progress where there is no stable one: it
+// must be whole, and what the Service names must have no pod. A first version's
+// Service is left alone until it is stable (C65).
+func onlyServing(in In, st v1alpha1.RolloutStatus, now string) string {
+	if !inProgress(st) || firstVersion(in, st) || !ready(in) || available(find(in, now)) > 0 {
+		return now
+	}
+	if available(find(in, st.CurrentPodHash)) >= max(in.Replicas, 1) {
+		return st.CurrentPodHash
+	}
+	return now
+}
+
+// homeFrom is stable's hash, if stable is persisted and can serve; else what it is.
+func homeFrom(in In, st v1alpha1.RolloutStatus, now string) string {
+	to := in.Status.StableRS
+	if to == "" || to != st.StableRS {
+		return now
+	}
+	needed := int32(1)
+	if now == "" { // the first takeover of a Service that others may be using
+		needed = max(in.Replicas-unavailable(in), 1)
+	}
+	if available(find(in, to)) >= needed {
+		return to
+	}
+	return now
+}
+
+// graceOver says that an aborted canary's pods need not be kept any longer: its
+// delay is over, or it has none.
+func graceOver(in In, st v1alpha1.RolloutStatus) bool {
+	rs := find(in, st.CurrentPodHash)
+	if size(rs) == 0 {
+		return true
+	}
+	at, due := abortScaleDown(in, st, rs)
+	return due && !in.Now.Before(at)
+}
+
+// abortScaleDown is when an aborted canary may lose its pods: a delay after the
+// weight was seen at 0. False while it wasn't, and with a delay of 0, which
+// keeps them.
+func abortScaleDown(in In, st v1alpha1.RolloutStatus, rs *ReplicaSet) (time.Time, bool) {
+	since, zero := atZero(in, st)
+	delay := abortDelay(in)
+	if !zero || delay == 0 {
+		return time.Time{}, false
+	}
+	at := since.Add(delay)
+	if rs.ScaleDownAt != nil && rs.ScaleDownAt.After(at) {
+		at = *rs.ScaleDownAt
+	}
+	return at, true
+}

@@ -1,0 +1,187 @@
+package plan
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/routers"
+)
+
+// advance takes at most one step forward, on what was observed alone: a step is
+// complete when its effect is seen, and the next one's clock starts then (law 5).
+func advance(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event) {
+	if !inProgress(st) || !ready(in) || frozen(in, st) || confirmationPending(st) {
+		return st, nil
+	}
+	if firstVersion(in, st) {
+		return settleFirst(in, st)
+	}
+	i := index(st)
+	if int(i) >= len(steps(in)) {
+		return promoteWhole(in, st)
+	}
+	if !stepDone(in, st, steps(in)[i]) {
+		return enter(in, st), nil
+	}
+	if hasPause(st, v1alpha1.PauseReasonInconclusiveAnalysis) {
+		return st, nil // whatever else is over, a person is being asked
+	}
+	event := Event{Reason: v1alpha1.ReasonStepCompleted, Message: fmt.Sprintf("Completed step %s (%s)", stepText(in, st), describe(steps(in)[i]))}
+	return enter(in, nextStep(in, st)), []Event{event}
+}
+
+// nextStep leaves the current step.
+func nextStep(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
+	st = dropPause(st, v1alpha1.PauseReasonCanaryPauseStep, v1alpha1.PauseReasonInconclusiveAnalysis)
+	st.Canary.CurrentStepAnalysisRunStatus = nil
+	return setIndex(in, st, min(index(st)+1, int32(len(steps(in)))))
+}
+
+// enter starts the clock of the current step once the weight that it rests on
+// is seen: the pause begins, the analysis may be created.
+func enter(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
+	i := int(index(st))
+	if i >= len(steps(in)) || st.StepStartedAt != nil || !atWeight(in, st) {
+		return st
+	}
+	step := steps(in)[i]
+	if step.Pause == nil && step.Analysis == nil {
+		return st
+	}
+	now := metav1.NewTime(in.Now)
+	st.StepStartedAt = &now
+	if step.Pause != nil {
+		st = addPause(in, st, v1alpha1.PauseReasonCanaryPauseStep)
+	}
+	return st
+}
+
+// stepDone says that a step's effect was observed.
+func stepDone(in In, st v1alpha1.RolloutStatus, step v1alpha1.CanaryStep) bool {
+	switch {
+	case step.SetWeight != nil:
+		return atWeight(in, st)
+	case step.Pause != nil:
+		length, timed := pauseLength(*step.Pause)
+		return timed && st.StepStartedAt != nil && !in.Now.Before(st.StepStartedAt.Add(length))
+	case step.Analysis != nil:
+		run := stepRun(in, st)
+		return run != nil && run.Phase == v1alpha1.AnalysisPhaseSuccessful
+	}
+	return false // validation refuses other steps
+}
+
+// atWeight says that the pods and the weight of the current step are there, as
+// observed. Without a router the pods are the weight.
+func atWeight(in In, st v1alpha1.RolloutStatus) bool {
+	b := sortOut(in, st)
+	weight := stepWeight(steps(in), index(st))
+	if !routed(in) {
+		return atCounts(in, b, weight)
+	}
+	if available(b.candidate) < stepSize(in, st) || in.Routing.Err != "" || in.Routing.Verification == routers.VerificationPending {
+		return false
+	}
+	seen := in.Routing.Canary
+	if seen > weight && stranded(in, st) {
+		weight = seen // it can't be lowered, for nobody else serves; that must not stop the way out
+	}
+	return seen == weight && weightSeen(st, weight)
+}
+
+// weightSeen says that the routing was seen with a weight after it was wanted.
+func weightSeen(st v1alpha1.RolloutStatus, weight int32) bool {
+	w := st.Canary.Weights
+	return w != nil && w.Canary.Weight == weight && w.Since != nil
+}
+
+// stepSize is the number of pods that the current step asks of the version in progress.
+func stepSize(in In, st v1alpha1.RolloutStatus) int32 {
+	weight := stepWeight(steps(in), index(st))
+	if st.StableRS == "" {
+		return in.Replicas // nothing else serves
+	}
+	if routed(in) {
+		return share(wholeSize(in, st), weight)
+	}
+	count, _ := split(in.Replicas, weight, surge(in))
+	return count
+}
+
+// settleFirst makes the first version stable when all of its pods are available.
+func settleFirst(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event) {
+	st.CurrentStepHash = stepHash(steps(in), index(st))
+	if int(index(st)) < len(steps(in)) {
+		st = setIndex(in, st, int32(len(steps(in))))
+		return st, []Event{{Reason: v1alpha1.ReasonSkipSteps, Message: "Skipped the steps: no other version is left to compare with"}}
+	}
+	rs := find(in, st.CurrentPodHash)
+	if rs == nil || available(rs) < in.Replicas {
+		return st, nil
+	}
+	return makeStable(in, st), []Event{{Reason: v1alpha1.ReasonRolloutCompleted, Message: fmt.Sprintf(
+		"Template %s%s is stable: the first version is available", st.CurrentPodHash, byCommit(in, st.CurrentPodHash))}}
+}
+
+// promoteWhole makes a version stable when it is whole and has all the traffic,
+// as observed.
+func promoteWhole(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event) {
+	rs := find(in, st.CurrentPodHash)
+	if len(st.PauseConditions) > 0 || rs == nil || available(rs) < wholeSize(in, st) {
+		return st, nil
+	}
+	if routed(in) && !atWeight(in, st) {
+		return st, nil
+	}
+	return makeStable(in, st), []Event{{Reason: v1alpha1.ReasonRolloutCompleted, Message: fmt.Sprintf(
+		"Template %s%s is stable: %s", st.CurrentPodHash, byCommit(in, st.CurrentPodHash), completion(in, st))}}
+}
+
+func completion(in In, st v1alpha1.RolloutStatus) string {
+	if st.PromoteFull {
+		return "full promotion was requested"
+	}
+	return fmt.Sprintf("all %d canary steps are completed", len(steps(in)))
+}
+
+// makeStable moves the role; no pod is touched. What was said against the hash
+// before is void now.
+func makeStable(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
+	hash := st.CurrentPodHash
+	kept := make([]v1alpha1.RejectedVersion, 0, len(st.Rejected))
+	for _, r := range st.Rejected {
+		if r.Hash != hash {
+			kept = append(kept, r)
+		}
+	}
+	st.Rejected = kept
+	if len(kept) == 0 {
+		st.Rejected = nil
+	}
+	st.StableRS = hash
+	st.PromoteFull, st.Progress, st.PauseConditions = false, nil, nil
+	st.Canary.CurrentStepAnalysisRunStatus, st.Canary.CurrentBackgroundAnalysisRunStatus = nil, nil
+	return setIndex(in, st, int32(len(steps(in))))
+}
+
+func stepText(in In, st v1alpha1.RolloutStatus) string {
+	total := len(steps(in))
+	return fmt.Sprintf("%d/%d", min(int(index(st))+1, total), total)
+}
+
+// describe names a step for people.
+func describe(step v1alpha1.CanaryStep) string {
+	switch {
+	case step.SetWeight != nil:
+		return fmt.Sprintf("setWeight %d", *step.SetWeight)
+	case step.Pause != nil && step.Pause.Duration != nil:
+		return "pause " + step.Pause.Duration.String()
+	case step.Pause != nil:
+		return "pause"
+	case step.Analysis != nil:
+		return "analysis"
+	}
+	return "unknown"
+}

@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+)
+
+// How soon to look again where no event of the cluster is sure to come.
+const (
+	wakeSoon    = 250 * time.Millisecond // the next stage follows from what this one wrote
+	wakeTraffic = 2 * time.Second        // weights and endpoints on their way
+	wakeRetry   = 5 * time.Second        // a router in trouble
+	wakeMissing = 20 * time.Second       // what the spec names isn't there, or can't be used
+)
+
+// wake is when to decide again: the earliest of all that is due.
+func wake(in In, p Plan, changed bool) time.Duration {
+	st := p.Status
+	var due []time.Duration
+	at := func(t time.Time) { due = append(due, max(t.Sub(in.Now), wakeSoon)) }
+	if changed {
+		due = append(due, wakeSoon)
+	}
+	if p.Split != nil || len(p.Services) > 0 || len(p.ReplicaSets) > 0 || len(p.Runs) > 0 || p.Revert != nil {
+		due = append(due, wakeTraffic)
+	}
+	if !ready(in) {
+		due = append(due, wakeMissing)
+	}
+	if routed(in) {
+		if in.Routing.Err != "" {
+			due = append(due, wakeRetry)
+		} else if onTheMove(in, st) {
+			due = append(due, wakeTraffic)
+		}
+	}
+	if st.Progress != nil && !overdue(in, st) {
+		at(st.Progress.Since.Add(progressDeadline(in)))
+	}
+	if end, timed := pauseEnd(in, st); timed {
+		at(end)
+	}
+	for _, rs := range in.ReplicaSets {
+		if rs.Desired > 0 && rs.ScaleDownAt != nil && rs.Hash != st.StableRS {
+			at(*rs.ScaleDownAt)
+		}
+	}
+	for _, set := range p.ReplicaSets {
+		if set.ScaleDownAt != nil {
+			at(*set.ScaleDownAt)
+		}
+	}
+	if len(due) == 0 {
+		return 0
+	}
+	earliest := due[0]
+	for _, d := range due {
+		earliest = min(earliest, d)
+	}
+	return earliest
+}
+
+// onTheMove says that traffic or endpoints are on their way somewhere.
+func onTheMove(in In, st v1alpha1.RolloutStatus) bool {
+	switch {
+	case inProgress(st) && !frozen(in, st) && !confirmationPending(st):
+		return !atWeight(in, st) || serviceHash(in.Canary) != st.CurrentPodHash
+	case st.StableRS == "":
+		return false
+	}
+	wrong := in.Stable != nil && in.Stable.Hash != st.StableRS
+	if in.Canary != nil && in.Canary.Hash != st.StableRS && !keptOn(in, st) {
+		wrong = true
+	}
+	return wrong || in.Routing.Canary > 0 || !in.Routing.Uniform || st.Canary.Weights == nil || st.Canary.Weights.Since == nil
+}
+
+// keptOn says that the canary Service goes on naming an aborted version on
+// purpose: its pods are kept, for a while or for good.
+func keptOn(in In, st v1alpha1.RolloutStatus) bool {
+	return takenBack(st) && in.Canary.Hash == st.CurrentPodHash && !graceOver(in, st)
+}
+
+func pauseEnd(in In, st v1alpha1.RolloutStatus) (time.Time, bool) {
+	i := int(index(st))
+	if !inProgress(st) || i >= len(steps(in)) || steps(in)[i].Pause == nil || st.StepStartedAt == nil || frozen(in, st) ||
+		hasPause(st, v1alpha1.PauseReasonInconclusiveAnalysis) {
+		return time.Time{}, false
+	}
+	length, timed := pauseLength(*steps(in)[i].Pause)
+	return st.StepStartedAt.Add(length), timed
+}

@@ -1,0 +1,207 @@
+package plan
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/routers"
+)
+
+// settle is how long a weight of 0 must have been seen before anything is done
+// that only a weight of 0 allows: longer than a cache lags behind, so that an
+// observation from before the last raise can't pass for one from after it.
+const settle = 5 * time.Second
+
+// weight is what is wanted of the routing in this pass.
+type weight struct {
+	// target for the canary Service, in percent.
+	target int32
+	// hold leaves the routing alone, for the reason given; target is what it has.
+	hold bool
+	why  string
+	// stranded is true when traffic can't go back because no pod of stable is available.
+	stranded bool
+}
+
+// noticeWeights notes in the status what is seen of the weights that were wanted.
+func noticeWeights(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
+	if !routed(in) {
+		st.Canary.Weights = nil
+		return st
+	}
+	if st.Canary.Weights == nil || in.Routing.Err != "" {
+		return st
+	}
+	w := st.Canary.Weights.DeepCopy()
+	pending := in.Routing.Verification == routers.VerificationPending
+	switch {
+	case in.Routing.Canary != w.Canary.Weight || !in.Routing.Uniform:
+		w.Since = nil
+	case w.Since == nil && !pending:
+		now := metav1.NewTime(in.Now)
+		w.Since = &now
+	}
+	w.Verified = verified(in.Routing.Verification)
+	st.Canary.Weights = w
+	return st
+}
+
+func verified(v routers.Verification) *bool {
+	yes, no := true, false
+	switch v {
+	case routers.Verified:
+		return &yes
+	case routers.VerificationPending:
+		return &no
+	}
+	return nil
+}
+
+// atZero is since when the canary Service has been seen without traffic; false
+// when it isn't.
+func atZero(in In, st v1alpha1.RolloutStatus) (time.Time, bool) {
+	if !weightSeen(st, 0) || in.Routing.Err != "" || in.Routing.Canary != 0 || in.Routing.Verification == routers.VerificationPending {
+		return time.Time{}, false
+	}
+	return st.Canary.Weights.Since.Time, true
+}
+
+// settledAtZero says that the canary Service certainly has no traffic.
+func settledAtZero(in In, st v1alpha1.RolloutStatus) bool {
+	since, zero := atZero(in, st)
+	return zero && !in.Now.Before(since.Add(settle))
+}
+
+// decideWeight says what the canary Service is to get. Going back to stable
+// needs little; raising needs every gate open.
+func decideWeight(in In, st v1alpha1.RolloutStatus) weight {
+	seen := in.Routing.Canary
+	stay := weight{target: seen, hold: true}
+	if in.Routing.Err != "" {
+		stay.why = in.Routing.Err
+		if w := st.Canary.Weights; w != nil {
+			stay.target = w.Canary.Weight
+		}
+		// An abort is tried all the same: only writing tells.
+		if takenBack(st) && !stranded(in, st) {
+			return weight{target: 0, why: in.Routing.Err}
+		}
+		return stay
+	}
+	if takenBack(st) {
+		return goHome(in, st)
+	}
+	if !ready(in) {
+		return stay
+	}
+	if inProgress(st) && !firstVersion(in, st) && !confirmationPending(st) && serviceHash(in.Canary) == st.CurrentPodHash {
+		return followStep(in, st)
+	}
+	return goHome(in, st)
+}
+
+// goHome gives everything to the stable Service, by the table of law 4.
+func goHome(in In, st v1alpha1.RolloutStatus) weight {
+	seen := in.Routing.Canary
+	switch {
+	case seen == 0:
+		return weight{target: 0, hold: st.StableRS == ""}
+	case st.StableRS == "":
+		return weight{target: seen, hold: true, stranded: takenBack(st)}
+	case serviceHash(in.Canary) == st.StableRS && !serves(in.Stable, st.StableRS):
+		return weight{target: seen, hold: true, why: "the stable Service is to select the promoted version first"}
+	case stranded(in, st):
+		return weight{target: seen, hold: true, stranded: true, why: "no pod of the stable version is available"}
+	}
+	return weight{target: 0}
+}
+
+// stranded says that stable has no pod to take the traffic back.
+func stranded(in In, st v1alpha1.RolloutStatus) bool {
+	return in.Replicas > 0 && available(find(in, st.StableRS)) == 0
+}
+
+// followStep moves the weight to that of the current step. A raise follows from
+// the persisted status only, so that the live weight is never ahead of it.
+func followStep(in In, st v1alpha1.RolloutStatus) weight {
+	seen := in.Routing.Canary
+	limit := min(stepWeight(steps(in), index(st)), persistedWeight(in, st))
+	if frozen(in, st) {
+		limit = min(limit, seen)
+	}
+	lower := seen > limit
+	if lower && stranded(in, st) {
+		return weight{target: seen, hold: true, stranded: true, why: "no pod of the stable version is available"}
+	}
+	if lower || seen == limit && (in.Routing.Uniform || limit == 0) {
+		return weight{target: limit}
+	}
+	if why := raiseGate(in, st, limit); why != "" {
+		return weight{target: seen, hold: true, why: why}
+	}
+	return weight{target: limit}
+}
+
+// persistedWeight is the most that the persisted status allows the version in progress.
+func persistedWeight(in In, st v1alpha1.RolloutStatus) int32 {
+	was := in.Status
+	switch {
+	case !inProgress(was) || was.CurrentPodHash != st.CurrentPodHash || confirmationPending(was):
+		return 0
+	case was.Attempt == st.Attempt:
+		return stepWeight(steps(in), index(was))
+	case was.Canary.Weights != nil:
+		return was.Canary.Weights.Canary.Weight // steps were edited: never above what it had
+	}
+	return 0
+}
+
+// raiseGate says why the weight can't be raised; empty when it can (law 1).
+func raiseGate(in In, st v1alpha1.RolloutStatus, limit int32) string {
+	b := sortOut(in, st)
+	gates := []struct {
+		open bool
+		why  string
+	}{
+		{available(b.candidate) >= share(wholeSize(in, st), limit), "updated replicas are still becoming available"},
+		{serves(in.Canary, st.CurrentPodHash), "the canary Service does not reach the new version's pods yet"},
+		{serves(in.Stable, st.StableRS) || available(b.stable) == 0, "the stable Service does not reach the stable version's pods only yet"},
+	}
+	for _, gate := range gates {
+		if !gate.open {
+			return gate.why
+		}
+	}
+	return ""
+}
+
+// rememberWeights puts what is wanted into the status.
+func rememberWeights(in In, st v1alpha1.RolloutStatus, w weight) v1alpha1.RolloutStatus {
+	prior := st.Canary.Weights
+	if in.Routing.Err != "" && prior == nil {
+		return st
+	}
+	next := &v1alpha1.TrafficWeights{
+		Canary: v1alpha1.WeightDestination{Weight: w.target, ServiceName: canary(in).CanaryService, PodTemplateHash: serviceHash(in.Canary)},
+		Stable: v1alpha1.WeightDestination{Weight: routers.MaxWeight - w.target, ServiceName: canary(in).StableService, PodTemplateHash: serviceHash(in.Stable)},
+	}
+	if prior != nil {
+		next.Verified = prior.Verified
+		if prior.Canary.Weight == w.target {
+			next.Since = prior.Since
+		}
+	}
+	st.Canary.Weights = next
+	return st
+}
+
+// wantSplit is the write that brings the routing to the wanted weight; nil when
+// it has it, or is to be left alone.
+func wantSplit(in In, w weight) *routers.Split {
+	if w.hold || in.Routing.Err == "" && in.Routing.Uniform && in.Routing.Canary == w.target {
+		return nil
+	}
+	return &routers.Split{Stable: routers.MaxWeight - w.target, Canary: w.target}
+}
