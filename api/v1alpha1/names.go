@@ -21,6 +21,8 @@ const (
 	RolloutNameLabel = "pushback.dev/rollout"
 	// RolloutTypeLabel says why an AnalysisRun was made: Step or Background.
 	RolloutTypeLabel = "pushback.dev/rollout-type"
+	// AttemptLabel is the attempt that an AnalysisRun or Revert belongs to.
+	AttemptLabel = "pushback.dev/attempt"
 	// StepIndexLabel is the index of the step an AnalysisRun belongs to.
 	StepIndexLabel = "pushback.dev/step-index"
 	// GitSyncNameLabel and GitSyncNamespaceLabel name the GitSync that applied an object.

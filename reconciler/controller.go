@@ -1,0 +1,76 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/reconciler/plan"
+	"github.com/pushback-dev/pushback/routers"
+)
+
+// Reconciler drives Rollouts.
+type Reconciler struct {
+	// Client writes, and reads from the cache.
+	Client client.Client
+	// Live reads from the API server: the Rollout itself, so that a decision never
+	// rests on an old status.
+	Live client.Reader
+	// Events of Rollouts.
+	Events events.EventRecorder
+	// RouterFor gives the router that a Rollout names; nil and no error when it names none.
+	RouterFor func(*v1alpha1.RolloutTrafficRouting) (routers.Router, error)
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Reconcile makes one pass: observe, decide, execute.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	rollout := &v1alpha1.Rollout{}
+	if err := r.Live.Get(ctx, req.NamespacedName, rollout); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	seen, err := r.observe(ctx, rollout)
+	if err != nil {
+		return outcome(ctx, fmt.Errorf("observing Rollout %s: %w", req.NamespacedName, err))
+	}
+	decided := plan.Decide(seen.in)
+	if err := r.execute(ctx, seen, decided); err != nil {
+		return outcome(ctx, fmt.Errorf("executing the plan of Rollout %s: %w", req.NamespacedName, err))
+	}
+	return ctrl.Result{RequeueAfter: decided.WakeAfter}, nil
+}
+
+// conflictDelay is how long a pass waits after it lost a race: long enough for
+// the cache to catch up, short enough not to be noticed.
+const conflictDelay = 200 * time.Millisecond
+
+// outcome maps an error once: a conflict is a silent requeue (somebody else was
+// first, and the next pass reads what they wrote); all else backs off.
+func outcome(ctx context.Context, err error) (ctrl.Result, error) {
+	if isConflict(err) {
+		log.FromContext(ctx).V(1).Info("Lost a race, reading again", "cause", err.Error())
+		return ctrl.Result{RequeueAfter: conflictDelay}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+// isConflict says that a write was refused because what it followed from has
+// changed: an old resourceVersion, or an object that is there already or no more.
+func isConflict(err error) bool {
+	var stale *staleError
+	return errors.As(err, &stale) || apierrors.IsConflict(err)
+}
+
+// staleError says that a cached read is behind what was written.
+type staleError struct{ what string }
+
+func (e *staleError) Error() string { return e.what + " is not in the cache yet" }

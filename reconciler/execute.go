@@ -1,0 +1,223 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/reconciler/plan"
+	"github.com/pushback-dev/pushback/routers/selector"
+)
+
+// execute carries a plan out in the order of its fields. Each write carries what
+// was read; the first that fails ends the pass, and the next one decides anew.
+func (r *Reconciler) execute(ctx context.Context, seen *observed, decided plan.Plan) error {
+	steps := []func(context.Context, *observed, plan.Plan) error{
+		r.executeRouting, r.executeServices, r.executeReplicaSets, r.executePrune,
+		r.executeStatus, r.executeRuns, r.executeRevert,
+	}
+	for _, step := range steps {
+		if err := step(ctx, seen, decided); err != nil {
+			return err
+		}
+	}
+	for _, event := range decided.Events {
+		kind := corev1.EventTypeNormal
+		if event.Warning {
+			kind = corev1.EventTypeWarning
+		}
+		r.Events.Eventf(seen.rollout, nil, kind, event.Reason, "Rollout", "%s", event.Message)
+	}
+	return nil
+}
+
+// executeRouting writes the weights. A router in trouble must not keep the rest
+// of the plan from happening (an abort is to be persisted, a deadline kept), so
+// its error is only returned at once when it is a lost race; else the observed
+// weights of the next pass tell.
+func (r *Reconciler) executeRouting(ctx context.Context, seen *observed, decided plan.Plan) error {
+	if seen.router == nil {
+		return nil
+	}
+	var err error
+	switch {
+	case decided.Release:
+		err = r.release(ctx, seen)
+	case decided.Split != nil:
+		err = seen.router.Apply(ctx, seen.target, *decided.Split)
+	}
+	if err == nil {
+		return nil
+	}
+	if isConflict(err) || ctx.Err() != nil {
+		return err
+	}
+	log.FromContext(ctx).Error(err, "The router refused the weights; they are tried again")
+	r.Events.Eventf(seen.rollout, nil, corev1.EventTypeWarning, v1alpha1.ReasonTrafficRoutingError, "Rollout", "%s", err.Error())
+	return nil
+}
+
+func (r *Reconciler) release(ctx context.Context, seen *observed) error {
+	if err := seen.router.Release(ctx, seen.target); err != nil {
+		return fmt.Errorf("releasing the routing: %w", err)
+	}
+	return nil
+}
+
+func (r *Reconciler) executeServices(ctx context.Context, seen *observed, decided plan.Plan) error {
+	for _, want := range decided.Services {
+		key := types.NamespacedName{Namespace: seen.rollout.Namespace, Name: want.Name}
+		if err := selector.Apply(ctx, r.Client, r.Live, key, want.Hash); err != nil {
+			return fmt.Errorf("selecting %s by Service %s: %w", want.Hash, key, err)
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) executeReplicaSets(ctx context.Context, seen *observed, decided plan.Plan) error {
+	for _, want := range decided.ReplicaSets {
+		var err error
+		if want.Create {
+			err = r.createReplicaSet(ctx, seen, want)
+		} else {
+			err = r.patchReplicaSet(ctx, seen, want)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) createReplicaSet(ctx context.Context, seen *observed, want plan.ReplicaSetWant) error {
+	set, err := renderReplicaSet(seen.rollout, want)
+	if err != nil {
+		return err
+	}
+	err = r.strict().Create(ctx, set, client.FieldOwner(v1alpha1.FieldManagerRollout))
+	if apierrors.IsAlreadyExists(err) {
+		return &staleError{what: "ReplicaSet " + set.GetName()}
+	}
+	if err != nil {
+		return fmt.Errorf("creating ReplicaSet %s: %w", set.GetName(), err)
+	}
+	return nil
+}
+
+// strict makes the API server refuse unknown and duplicate fields of a template.
+func (r *Reconciler) strict() client.Client {
+	return client.WithFieldValidation(r.Client, "Strict")
+}
+
+func (r *Reconciler) patchReplicaSet(ctx context.Context, seen *observed, want plan.ReplicaSetWant) error {
+	live, ok := seen.sets[want.Hash]
+	if !ok {
+		return &staleError{what: "the ReplicaSet of template " + want.Hash}
+	}
+	next := renderMarks(live, want)
+	if equality.Semantic.DeepEqual(live, next) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, next, patch, client.FieldOwner(v1alpha1.FieldManagerRollout)); err != nil {
+		return fmt.Errorf("patching ReplicaSet %s: %w", live.Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) executePrune(ctx context.Context, seen *observed, decided plan.Plan) error {
+	for _, name := range decided.Prune {
+		for _, live := range seen.sets {
+			if live.Name != name {
+				continue
+			}
+			if err := r.Client.Delete(ctx, live.DeepCopy(), preconditions(live), client.PropagationPolicy("Background")); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("deleting ReplicaSet %s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// preconditions make a delete hit exactly what was read.
+func preconditions(live client.Object) client.Preconditions {
+	uid, version := live.GetUID(), live.GetResourceVersion()
+	return client.Preconditions{UID: &uid, ResourceVersion: &version}
+}
+
+// executeStatus persists the status. The Update carries the resourceVersion of
+// the Rollout that was read: with an older one the whole decision rests on
+// something that has changed.
+func (r *Reconciler) executeStatus(ctx context.Context, seen *observed, decided plan.Plan) error {
+	if equality.Semantic.DeepEqual(seen.rollout.Status, decided.Status) {
+		return nil
+	}
+	next := seen.rollout.DeepCopy()
+	next.Status = *decided.Status.DeepCopy()
+	if err := r.Client.Status().Update(ctx, next, client.FieldOwner(v1alpha1.FieldManagerRollout)); err != nil {
+		return fmt.Errorf("persisting the status: %w", err)
+	}
+	if !equality.Semantic.DeepEqual(next.Status, decided.Status) {
+		return fmt.Errorf("the API server did not keep the whole status: the CRD rollouts.pushback.dev is older than this controller, apply manifests/crd")
+	}
+	return nil
+}
+
+func (r *Reconciler) executeRuns(ctx context.Context, seen *observed, decided plan.Plan) error {
+	for _, want := range decided.Runs {
+		run, err := renderRun(seen, want)
+		if err != nil {
+			return err
+		}
+		err = r.Client.Create(ctx, run, client.FieldOwner(v1alpha1.FieldManagerRollout))
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating AnalysisRun %s: %w", run.Name, err)
+		}
+	}
+	for _, name := range decided.Terminate {
+		if err := r.terminate(ctx, seen.runs[name]); err != nil {
+			return fmt.Errorf("ending AnalysisRun %s: %w", name, err)
+		}
+	}
+	for _, name := range decided.PruneRuns {
+		live, ok := seen.runs[name]
+		if !ok {
+			continue
+		}
+		if err := r.Client.Delete(ctx, live.DeepCopy(), preconditions(live)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting AnalysisRun %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) terminate(ctx context.Context, live *v1alpha1.AnalysisRun) error {
+	if live == nil || live.Spec.Terminate {
+		return nil
+	}
+	next := live.DeepCopy()
+	next.Spec.Terminate = true
+	// Without a lock on purpose: terminate only ever becomes true, and the
+	// status that changes with each measurement must not keep it from doing so.
+	err := r.Client.Patch(ctx, next, client.MergeFrom(live), client.FieldOwner(v1alpha1.FieldManagerRollout))
+	return client.IgnoreNotFound(err)
+}
+
+func (r *Reconciler) executeRevert(ctx context.Context, seen *observed, decided plan.Plan) error {
+	if decided.Revert == nil {
+		return nil
+	}
+	revert := renderRevert(seen.rollout, decided.Revert)
+	err := r.Client.Create(ctx, revert, client.FieldOwner(v1alpha1.FieldManagerRollout))
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("asking for the revert %s: %w", revert.Name, err)
+	}
+	return nil
+}

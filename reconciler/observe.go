@@ -1,0 +1,251 @@
+package reconciler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/reconciler/plan"
+	"github.com/pushback-dev/pushback/revertspec"
+	"github.com/pushback-dev/pushback/routers"
+	"github.com/pushback-dev/pushback/templatehash"
+	"github.com/pushback-dev/pushback/validation"
+)
+
+// observed is the input of a decision with the objects that it was read from, so
+// that every write can carry the uid and resourceVersion of what was read.
+type observed struct {
+	in      plan.In
+	rollout *v1alpha1.Rollout
+	sets    map[string]*appsv1.ReplicaSet // by template hash
+	runs    map[string]*v1alpha1.AnalysisRun
+	router  routers.Router
+	target  routers.Target
+	// templates are the AnalysisTemplates that the spec names, merged per use.
+	templates templates
+}
+
+func (r *Reconciler) observe(ctx context.Context, rollout *v1alpha1.Rollout) (*observed, error) {
+	seen := &observed{rollout: rollout, in: plan.In{
+		Now:        r.Now(),
+		Namespace:  rollout.Namespace,
+		Name:       rollout.Name,
+		Generation: rollout.Generation,
+		Deleting:   !rollout.DeletionTimestamp.IsZero(),
+		Verbs:      verbs(rollout),
+		Spec:       rollout.Spec,
+		Status:     rollout.Status,
+		Replicas:   1,
+	}}
+	if rollout.Spec.Replicas != nil {
+		seen.in.Replicas = *rollout.Spec.Replicas
+	}
+	for _, p := range validation.Rollout(rollout.Spec) {
+		seen.in.Invalid = append(seen.in.Invalid, p.String())
+	}
+	steps := []func(context.Context, *observed) error{
+		r.observeSource, r.observeTemplate, r.observeReplicaSets, r.observeRouting,
+		r.observeServices, r.observeTemplates, r.observeRuns, r.observeReverts, r.observeDryRun,
+	}
+	for _, step := range steps {
+		if err := step(ctx, seen); err != nil {
+			return nil, err
+		}
+	}
+	return seen, nil
+}
+
+func verbs(rollout *v1alpha1.Rollout) map[string]string {
+	found := map[string]string{}
+	for _, key := range []string{
+		v1alpha1.PromoteAnnotation, v1alpha1.PromoteFullAnnotation, v1alpha1.AbortAnnotation,
+		v1alpha1.AbortKeepGitAnnotation, v1alpha1.RetryAnnotation, v1alpha1.PauseAnnotation,
+		v1alpha1.ResumeAnnotation, v1alpha1.RestartAnnotation,
+	} {
+		if value, ok := rollout.Annotations[key]; ok {
+			found[key] = value
+		}
+	}
+	return found
+}
+
+// observeSource reads what gitsync wrote. An annotation that can't be read is
+// treated as a Rollout that doesn't come from Git: it can't be reverted.
+func (r *Reconciler) observeSource(_ context.Context, seen *observed) error {
+	text, ok := seen.rollout.Annotations[v1alpha1.SourceAnnotation]
+	if !ok {
+		return nil
+	}
+	var source v1alpha1.Source
+	if err := json.Unmarshal([]byte(text), &source); err != nil {
+		seen.in.Invalid = append(seen.in.Invalid, fmt.Sprintf(
+			"metadata.annotations[%s]: not the JSON that gitsync writes: %v; remove the annotation and it is written again", v1alpha1.SourceAnnotation, err))
+		return nil
+	}
+	namespace, name, _ := strings.Cut(source.GitSync, "/")
+	seen.in.Source = &plan.Source{
+		Hash: source.Hash, Revision: source.Revision, Subject: source.Subject, RetryHashes: source.Retry,
+		GitSyncNamespace: namespace, GitSyncName: name,
+	}
+	seen.in.Template.Irreversible = source.Irreversible
+	return nil
+}
+
+func (r *Reconciler) observeTemplate(_ context.Context, seen *observed) error {
+	template := seen.rollout.Spec.Template
+	if template == nil {
+		return nil // the CRD or validation has said so
+	}
+	hash, err := templatehash.Hash(templatehash.Version, template.Raw)
+	if err != nil {
+		seen.in.Invalid = append(seen.in.Invalid, "spec.template: "+err.Error())
+		return nil
+	}
+	var marked struct {
+		Metadata struct {
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(template.Raw, &marked); err != nil {
+		seen.in.Invalid = append(seen.in.Invalid, "spec.template.metadata: "+err.Error())
+	}
+	byTrailer := seen.in.Template.Irreversible && seen.in.Source.Hash == hash
+	byTemplate := marked.Metadata.Annotations[v1alpha1.IrreversibleAnnotation] == "true"
+	seen.in.Template = plan.Template{Hash: hash, Irreversible: byTrailer || byTemplate}
+	return nil
+}
+
+func (r *Reconciler) observeReplicaSets(ctx context.Context, seen *observed) error {
+	var list appsv1.ReplicaSetList
+	if err := r.Client.List(ctx, &list, client.InNamespace(seen.rollout.Namespace),
+		client.MatchingFields{ownerIndex: string(seen.rollout.UID)}); err != nil {
+		return fmt.Errorf("listing ReplicaSets: %w", err)
+	}
+	seen.sets = map[string]*appsv1.ReplicaSet{}
+	for i := range list.Items {
+		set := &list.Items[i]
+		hash := set.Labels[v1alpha1.TemplateHashLabel]
+		seen.sets[hash] = set
+		seen.in.ReplicaSets = append(seen.in.ReplicaSets, observeReplicaSet(set, hash))
+	}
+	return r.matchOlderHash(seen)
+}
+
+// matchOlderHash keeps the identity of a ReplicaSet that was made with an older
+// version of the hash: if the template hashes to it by that version, that is the
+// template's hash.
+func (r *Reconciler) matchOlderHash(seen *observed) error {
+	if seen.rollout.Spec.Template == nil || seen.in.Template.Hash == "" {
+		return nil
+	}
+	for hash, set := range seen.sets {
+		version := set.Annotations[v1alpha1.HashVersionAnnotation]
+		if version == "" || version == templatehash.Version {
+			continue
+		}
+		old, err := templatehash.Hash(version, seen.rollout.Spec.Template.Raw)
+		if err != nil {
+			return fmt.Errorf("ReplicaSet %s: %w", set.Name, err)
+		}
+		if old == hash {
+			seen.in.Template.Hash = hash
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) observeRouting(ctx context.Context, seen *observed) error {
+	canary := seen.rollout.Spec.Strategy.Canary
+	if canary == nil || canary.TrafficRouting == nil {
+		return nil
+	}
+	router, err := r.RouterFor(canary.TrafficRouting)
+	if err != nil {
+		seen.in.Invalid = append(seen.in.Invalid, err.Error())
+		return nil
+	}
+	if router == nil {
+		return nil
+	}
+	seen.router = router
+	seen.target = routers.Target{
+		Rollout:       types.NamespacedName{Namespace: seen.rollout.Namespace, Name: seen.rollout.Name},
+		StableService: canary.StableService,
+		CanaryService: canary.CanaryService,
+		Routing:       canary.TrafficRouting,
+	}
+	live, err := router.Observe(ctx, seen.target)
+	var missing *routers.NotFoundError
+	var invalid *routers.InvalidError
+	switch {
+	case err == nil:
+		seen.in.Routing = &plan.Routing{Observed: live}
+	case errors.As(err, &missing):
+		seen.in.Missing = append(seen.in.Missing, missing.Error())
+		seen.in.Routing = &plan.Routing{Err: missing.Error()}
+	case errors.As(err, &invalid):
+		seen.in.Invalid = append(seen.in.Invalid, invalid.Error())
+		seen.in.Routing = &plan.Routing{Err: invalid.Error()}
+	case ctx.Err() != nil:
+		return fmt.Errorf("observing the routing: %w", err)
+	default:
+		seen.in.Routing = &plan.Routing{Err: err.Error()}
+	}
+	return nil
+}
+
+func (r *Reconciler) observeReverts(ctx context.Context, seen *observed) error {
+	if seen.in.Source == nil {
+		return nil
+	}
+	on, err := r.revertReasons(ctx, seen)
+	if err != nil {
+		return err
+	}
+	seen.in.RevertOn = on
+	var list v1alpha1.RevertList
+	if err := r.Client.List(ctx, &list, client.InNamespace(seen.rollout.Namespace),
+		client.MatchingLabels{v1alpha1.RolloutNameLabel: seen.rollout.Name}); err != nil {
+		return fmt.Errorf("listing Reverts: %w", err)
+	}
+	for _, revert := range list.Items {
+		if uid := revert.Spec.Rollout.UID; uid != "" && uid != string(seen.rollout.UID) {
+			continue // of an earlier Rollout of the same name
+		}
+		phase := revert.Status.Phase
+		if phase == "" {
+			phase = v1alpha1.RevertPending
+		}
+		seen.in.Reverts = append(seen.in.Reverts, plan.Revert{
+			Name: revert.Name, Hash: revert.Spec.Rejected, Attempt: revert.Spec.Attempt, Phase: phase,
+			Reason: revert.Status.Reason, Message: revert.Status.Message, Commit: revert.Status.Commit,
+		})
+	}
+	return nil
+}
+
+// revertReasons are the reasons that are reverted; none when the GitSync is gone
+// or says so.
+func (r *Reconciler) revertReasons(ctx context.Context, seen *observed) ([]v1alpha1.AbortReason, error) {
+	sync := &v1alpha1.GitSync{}
+	key := types.NamespacedName{Namespace: seen.in.Source.GitSyncNamespace, Name: seen.in.Source.GitSyncName}
+	if err := r.Client.Get(ctx, key, sync); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading GitSync %s: %w", key, err)
+	}
+	effective := revertspec.Effective(sync.Spec.Revert, seen.rollout.Spec.Revert)
+	if effective.Mode == v1alpha1.RevertNone {
+		return nil, nil
+	}
+	return effective.On, nil
+}

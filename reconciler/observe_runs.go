@@ -1,0 +1,205 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pushback-dev/pushback/analysis"
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/reconciler/plan"
+)
+
+// templates are the AnalysisTemplates that a Rollout's analyses name, by reference.
+type templates map[v1alpha1.AnalysisTemplateRef]analysis.Template
+
+// missingTemplate says that a reference has no template (yet).
+type missingTemplate struct{ text string }
+
+func (e *missingTemplate) Error() string { return e.text }
+
+func (t templates) lookup(ref v1alpha1.AnalysisTemplateRef) (analysis.Template, error) {
+	if found, ok := t[ref]; ok {
+		return found, nil
+	}
+	kind := v1alpha1.AnalysisTemplateKind
+	if ref.ClusterScope {
+		kind = v1alpha1.ClusterAnalysisTemplateKind
+	}
+	return analysis.Template{}, &missingTemplate{text: fmt.Sprintf("%s %s does not exist: create it, or correct the Rollout's strategy", kind, ref.TemplateName)}
+}
+
+// observeTemplates reads the templates and tries every analysis of the spec, so
+// that an argument that is missing is said before anything is scaled. While the
+// Rollout is at rest nothing hangs on them.
+func (r *Reconciler) observeTemplates(ctx context.Context, seen *observed) error {
+	seen.templates = templates{}
+	uses := analysesOf(seen.rollout.Spec.Strategy.Canary)
+	atRest := seen.rollout.Status.Phase == v1alpha1.RolloutPhaseHealthy && seen.rollout.Status.StableRS == seen.in.Template.Hash
+	if len(uses) == 0 || atRest {
+		return nil
+	}
+	for _, use := range uses {
+		if err := r.readTemplates(ctx, seen, use.analysis.Templates); err != nil {
+			return err
+		}
+	}
+	said := map[string]struct{}{}
+	for _, use := range uses {
+		// Any two hashes do: what is tried is whether the analysis can be made.
+		_, err := makeRunSpec(seen, use.analysis, "stable", "latest")
+		if err == nil {
+			continue
+		}
+		text := use.field + ": " + err.Error()
+		var missing *missingTemplate
+		if errors.As(err, &missing) {
+			text = missing.Error()
+		}
+		if _, twice := said[text]; twice {
+			continue
+		}
+		said[text] = struct{}{}
+		if missing != nil {
+			seen.in.Missing = append(seen.in.Missing, text)
+		} else {
+			seen.in.Invalid = append(seen.in.Invalid, text)
+		}
+	}
+	return nil
+}
+
+// use is one analysis of a spec.
+type use struct {
+	field    string
+	analysis v1alpha1.RolloutAnalysis
+}
+
+func analysesOf(canary *v1alpha1.CanaryStrategy) []use {
+	if canary == nil {
+		return nil
+	}
+	var out []use
+	if canary.Analysis != nil {
+		out = append(out, use{field: "spec.strategy.canary.analysis", analysis: canary.Analysis.RolloutAnalysis})
+	}
+	for i, step := range canary.Steps {
+		if step.Analysis != nil {
+			out = append(out, use{field: fmt.Sprintf("spec.strategy.canary.steps[%d].analysis", i), analysis: *step.Analysis})
+		}
+	}
+	return out
+}
+
+// readTemplates reads the references and, once each, what they refer to.
+func (r *Reconciler) readTemplates(ctx context.Context, seen *observed, refs []v1alpha1.AnalysisTemplateRef) error {
+	for _, ref := range refs {
+		if _, known := seen.templates[ref]; known {
+			continue
+		}
+		spec, err := r.readTemplate(ctx, seen.rollout.Namespace, ref)
+		if apierrors.IsNotFound(err) {
+			continue // lookup says so
+		}
+		if err != nil {
+			return fmt.Errorf("reading analysis template %s: %w", ref.TemplateName, err)
+		}
+		seen.templates[ref] = analysis.Template{Name: ref.TemplateName, ClusterScope: ref.ClusterScope, Spec: spec}
+		if err := r.readTemplates(ctx, seen, spec.Templates); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) readTemplate(ctx context.Context, namespace string, ref v1alpha1.AnalysisTemplateRef) (v1alpha1.AnalysisTemplateSpec, error) {
+	if ref.ClusterScope {
+		template := &v1alpha1.ClusterAnalysisTemplate{}
+		err := r.Client.Get(ctx, types.NamespacedName{Name: ref.TemplateName}, template)
+		return template.Spec, err
+	}
+	template := &v1alpha1.AnalysisTemplate{}
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.TemplateName}, template)
+	return template.Spec, err
+}
+
+func makeRunSpec(seen *observed, of v1alpha1.RolloutAnalysis, stable, latest string) (v1alpha1.AnalysisRunSpec, error) {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(seen.rollout)
+	if err != nil {
+		return v1alpha1.AnalysisRunSpec{}, fmt.Errorf("reading the Rollout's fields: %w", err)
+	}
+	source := analysis.ArgumentSource{StableHash: stable, LatestHash: latest, Object: object}
+	return analysis.MakeRunSpec(of, source, seen.templates.lookup)
+}
+
+// renderRun makes the AnalysisRun: a copy of the merged templates, so that later
+// edits of theirs don't reach it.
+func renderRun(seen *observed, want plan.RunWant) (*v1alpha1.AnalysisRun, error) {
+	stable := want.StableHash
+	if stable == "" {
+		stable = want.LatestHash // a first version has no other to compare with
+	}
+	spec, err := makeRunSpec(seen, want.Analysis, stable, want.LatestHash)
+	if err != nil {
+		return nil, fmt.Errorf("making AnalysisRun %s: %w", want.Name, err)
+	}
+	run := &v1alpha1.AnalysisRun{Spec: spec}
+	run.Namespace = seen.rollout.Namespace
+	run.Name = want.Name
+	run.Labels = map[string]string{}
+	if more := want.Analysis.AnalysisRunMetadata; more != nil {
+		for key, value := range more.Labels {
+			run.Labels[key] = value
+		}
+		run.Annotations = more.Annotations
+	}
+	run.Labels[v1alpha1.RolloutNameLabel] = seen.rollout.Name
+	run.Labels[v1alpha1.RolloutTypeLabel] = string(want.Kind)
+	run.Labels[v1alpha1.TemplateHashLabel] = want.Hash
+	run.Labels[v1alpha1.AttemptLabel] = strconv.FormatInt(want.Attempt, 10)
+	run.Labels[v1alpha1.StepIndexLabel] = strconv.FormatInt(int64(want.Step), 10)
+	run.OwnerReferences = append(run.OwnerReferences, ownerReference(seen.rollout))
+	return run, nil
+}
+
+func (r *Reconciler) observeRuns(ctx context.Context, seen *observed) error {
+	var list v1alpha1.AnalysisRunList
+	if err := r.Client.List(ctx, &list, client.InNamespace(seen.rollout.Namespace),
+		client.MatchingFields{ownerIndex: string(seen.rollout.UID)}); err != nil {
+		return fmt.Errorf("listing AnalysisRuns: %w", err)
+	}
+	seen.runs = map[string]*v1alpha1.AnalysisRun{}
+	for i := range list.Items {
+		run := &list.Items[i]
+		seen.runs[run.Name] = run
+		seen.in.Runs = append(seen.in.Runs, observeRun(run))
+	}
+	return nil
+}
+
+func observeRun(run *v1alpha1.AnalysisRun) plan.Run {
+	out := plan.Run{
+		Name: run.Name, Kind: plan.RunKind(run.Labels[v1alpha1.RolloutTypeLabel]),
+		Hash: run.Labels[v1alpha1.TemplateHashLabel], Attempt: parseRevision(run.Labels[v1alpha1.AttemptLabel]),
+		Step: int32(parseRevision(run.Labels[v1alpha1.StepIndexLabel])), Phase: run.Status.Phase,
+		Message: run.Status.Message, Terminating: run.Spec.Terminate, Created: run.CreationTimestamp.Time,
+	}
+	if out.Phase == "" {
+		out.Phase = v1alpha1.AnalysisPhasePending
+	}
+	if run.Status.CompletedAt != nil {
+		at := run.Status.CompletedAt.Time
+		out.Completed = &at
+	}
+	if out.Phase.Completed() && out.Phase != v1alpha1.AnalysisPhaseSuccessful {
+		out.Detail = analysis.Detail(run.Status)
+		out.Measurements = analysis.Lines(run.Status)
+	}
+	return out
+}

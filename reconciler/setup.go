@@ -1,0 +1,119 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/routers"
+)
+
+// ownerIndex finds ReplicaSets and AnalysisRuns by the uid of their controller.
+const ownerIndex = ".metadata.controller"
+
+// SetupWithManager registers the controller, its indexes and its watches.
+// routeKinds are the routing objects to watch; those that the cluster doesn't
+// serve are left out, and a Rollout that needs one says so and looks again.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options, routeKinds ...schema.GroupVersionKind) error {
+	for _, owned := range []client.Object{&appsv1.ReplicaSet{}, &v1alpha1.AnalysisRun{}} {
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), owned, ownerIndex, ownerOf); err != nil {
+			return fmt.Errorf("indexing %T by owner: %w", owned, err)
+		}
+	}
+	builder := ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.Rollout{}).
+		Owns(&appsv1.ReplicaSet{}).
+		Owns(&v1alpha1.AnalysisRun{}).
+		Watches(&v1alpha1.Revert{}, handler.EnqueueRequestsFromMapFunc(rolloutOfRevert)).
+		Watches(&v1alpha1.AnalysisTemplate{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsWaiting)).
+		Watches(&v1alpha1.ClusterAnalysisTemplate{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsWaiting)).
+		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsRouting))
+	for _, kind := range routeKinds {
+		if _, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+			if meta.IsNoMatchError(err) {
+				mgr.GetLogger().Info("Not watching a routing kind that the cluster does not serve", "kind", kind.String())
+				continue
+			}
+			return fmt.Errorf("looking for %s: %w", kind, err)
+		}
+		route := &metav1.PartialObjectMetadata{}
+		route.SetGroupVersionKind(kind)
+		builder = builder.WatchesMetadata(route, handler.EnqueueRequestsFromMapFunc(r.rolloutsRouting))
+	}
+	return builder.WithOptions(options).Named("rollout").Complete(r)
+}
+
+func ownerOf(object client.Object) []string {
+	owner := metav1.GetControllerOf(object)
+	if owner == nil || owner.Kind != v1alpha1.RolloutKind {
+		return nil
+	}
+	return []string{string(owner.UID)}
+}
+
+func rolloutOfRevert(_ context.Context, object client.Object) []reconcile.Request {
+	name := object.GetLabels()[v1alpha1.RolloutNameLabel]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
+}
+
+// rolloutsRouting are the Rollouts that a Service or a routing object belongs to,
+// told by what their router claims.
+func (r *Reconciler) rolloutsRouting(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.rollouts(ctx, object.GetNamespace(), func(rollout *v1alpha1.Rollout) bool {
+		canary := rollout.Spec.Strategy.Canary
+		if canary == nil || canary.TrafficRouting == nil {
+			return false
+		}
+		router, err := r.RouterFor(canary.TrafficRouting)
+		if err != nil || router == nil {
+			return false
+		}
+		claims := router.Claims(routers.Target{
+			Rollout:       client.ObjectKeyFromObject(rollout),
+			StableService: canary.StableService, CanaryService: canary.CanaryService, Routing: canary.TrafficRouting,
+		})
+		for _, claim := range claims {
+			if claim.Name == object.GetName() && claim.Namespace == object.GetNamespace() {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// rolloutsWaiting are the Rollouts that are not at rest: a template that appears
+// or changes matters to them alone.
+func (r *Reconciler) rolloutsWaiting(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.rollouts(ctx, object.GetNamespace(), func(rollout *v1alpha1.Rollout) bool {
+		return rollout.Status.Phase != v1alpha1.RolloutPhaseHealthy
+	})
+}
+
+func (r *Reconciler) rollouts(ctx context.Context, namespace string, match func(*v1alpha1.Rollout) bool) []reconcile.Request {
+	var list v1alpha1.RolloutList
+	if err := r.Client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil // the cache is not there yet; each Rollout gets its first pass anyway
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if match(&list.Items[i]) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
+}
