@@ -56,18 +56,21 @@ func writeResult(w http.ResponseWriter, result *promql.Result, query string, sta
 	}
 	stream.WriteObjectEnd()
 	warnings, infos := result.Warnings.AsStrings(query, 10, 10)
-	for name, list := range map[string][]string{"warnings": warnings, "infos": infos} {
-		if len(list) > 0 {
-			stream.WriteMore()
-			field(stream, name, list)
-		}
-	}
+	annotation(stream, "warnings", warnings)
+	annotation(stream, "infos", infos)
 	stream.WriteObjectEnd()
 	if stream.Error != nil {
 		writeError(w, stream.Error)
 		return
 	}
 	writeBody(w, http.StatusOK, stream.Buffer())
+}
+
+func annotation(stream *jsoniter.Stream, name string, list []string) {
+	if len(list) > 0 {
+		stream.WriteMore()
+		field(stream, name, list)
+	}
 }
 
 func field(stream *jsoniter.Stream, name string, value any) {

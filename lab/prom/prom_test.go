@@ -70,7 +70,7 @@ func clientOf(t *testing.T, s *Server) promv1.API {
 
 func ask(t *testing.T, client promv1.API, query string) model.Value {
 	t.Helper()
-	value, _, err := client.Query(t.Context(), query, time.Now())
+	value, _, _, err := client.Query(t.Context(), query, time.Now())
 	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
@@ -181,7 +181,7 @@ func TestAGivenDirectoryKeepsItsSeries(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	value, _, err := clientOf(t, s).Query(t.Context(), "kept", time.Unix(1000, 0))
+	value, _, _, err := clientOf(t, s).Query(t.Context(), "kept", time.Unix(1000, 0))
 	if err != nil || len(value.(model.Vector)) != 1 {
 		t.Errorf("%v, %v", value, err)
 	}
