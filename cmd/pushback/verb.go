@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+)
+
+// verb is an annotation that asks the controller for something.
+type verb struct {
+	annotation string
+	// next says what happens now, from the Rollout that the controller answered with.
+	next func(*v1alpha1.Rollout) string
+	// also are further annotations, given the token.
+	also func(token string) map[string]string
+}
+
+// runVerb writes the annotation and waits for the controller's answer.
+func runVerb(ctx context.Context, out io.Writer, c client.Client, key types.NamespacedName, v verb, timeout time.Duration) error {
+	rollout, err := readRollout(ctx, c, key)
+	if err != nil {
+		return err
+	}
+	token := newToken()
+	if err := writeVerb(ctx, c, rollout, v, token); err != nil {
+		return err
+	}
+	name := strings.TrimPrefix(v.annotation, v1alpha1.GroupVersion.Group+"/")
+	answered, err := awaitVerb(ctx, c, key, name, token, timeout)
+	if err != nil {
+		return err
+	}
+	if refused := answered.Status.Verbs[name].Refused; refused != "" {
+		return fmt.Errorf("%s was refused: %s", name, refused)
+	}
+	fmt.Fprintf(out, "%s: %s. %s\n", key.Name, name, v.next(answered))
+	return nil
+}
+
+// writeVerb aims the verb at the version and the step that were read, so that it
+// can't hit a later one.
+func writeVerb(ctx context.Context, c client.Client, rollout *v1alpha1.Rollout, v verb, token string) error {
+	step := int32(0)
+	if rollout.Status.CurrentStepIndex != nil {
+		step = *rollout.Status.CurrentStepIndex
+	}
+	next := rollout.DeepCopy()
+	if next.Annotations == nil {
+		next.Annotations = map[string]string{}
+	}
+	next.Annotations[v.annotation] = fmt.Sprintf("%s/%d/%s", rollout.Status.CurrentPodHash, step, token)
+	if v.also != nil {
+		for annotation, value := range v.also(token) {
+			next.Annotations[annotation] = value
+		}
+	}
+	patch := client.MergeFrom(rollout)
+	if err := c.Patch(ctx, next, patch, client.FieldOwner("pushback-cli")); err != nil {
+		return fmt.Errorf("writing the annotation %s: %w", v.annotation, err)
+	}
+	return nil
+}
+
+func awaitVerb(ctx context.Context, c client.Reader, key types.NamespacedName, name, token string, timeout time.Duration) (*v1alpha1.Rollout, error) {
+	var answered *v1alpha1.Rollout
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
+		rollout, err := readRollout(ctx, c, key)
+		if err != nil {
+			return false, err
+		}
+		answered = rollout
+		return rollout.Status.Verbs[name].Token == token, nil
+	})
+	if wait.Interrupted(err) {
+		return nil, fmt.Errorf("the controller did not answer within %s: is it running, and is it the leader? 'kubectl -n pushback-system get pods' tells", timeout)
+	}
+	return answered, err
+}
+
+func newToken() string {
+	var raw [4]byte
+	_, _ = rand.Read(raw[:]) // never fails, says its documentation
+	return hex.EncodeToString(raw[:])
+}
+
+// addVerb adds a command that runs a verb on one Rollout.
+func addVerb(use, short, long, example string, pick func() verb) *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{Use: use + " ROLLOUT", Short: short, Long: long, Example: example, Args: cobra.ExactArgs(1)}
+	reach := addClusterFlags(cmd)
+	cmd.Flags().DurationVar(&timeout, "wait", 15*time.Second, "how long to wait for the controller's answer")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, namespace, err := reach.client()
+		if err != nil {
+			return err
+		}
+		key := types.NamespacedName{Namespace: namespace, Name: args[0]}
+		return runVerb(cmd.Context(), cmd.OutOrStdout(), c, key, pick(), timeout)
+	}
+	return cmd
+}
