@@ -28,7 +28,8 @@ type span struct {
 
 // locate finds the spans of a document's nodes.
 func (f *File) locate(root *yaml.Node) error {
-	if root.Line == 0 {
+	// The null of an empty document has no place that could be relied on.
+	if root.Kind == yaml.ScalarNode && root.Value == "" && root.ShortTag() == "!!null" {
 		f.spans[root] = span{slot: -1, implicit: true}
 		return nil
 	}
