@@ -41,6 +41,9 @@ func (a *Applier) Apply(ctx context.Context, in In) (Out, error) {
 	if err := r.readCluster(ctx, stages); err != nil {
 		return Out{}, err
 	}
+	if err := r.intend(ctx, old, stages); err != nil {
+		return Out{}, err
+	}
 	for _, stage := range stages {
 		for _, o := range stage {
 			r.apply(ctx, o)
@@ -51,6 +54,21 @@ func (a *Applier) Apply(ctx context.Context, in In) (Out, error) {
 		r.waitEstablished(ctx, stage)
 	}
 	return r.finish(ctx, old, stages)
+}
+
+// intend announces an inventory with what is about to be made.
+func (r *run) intend(ctx context.Context, old inventory, stages [3][]*object) error {
+	planned := inventory{}
+	for id, version := range old {
+		planned[id] = version
+	}
+	for _, o := range slices.Concat(stages[:]...) {
+		planned[o.id()] = o.declared.GroupVersionKind().Version
+	}
+	if r.in.Intend == nil || len(planned) == len(old) {
+		return nil
+	}
+	return r.in.Intend(ctx, planned.entries())
 }
 
 // prepareAll sorts the objects into stages. Those that can't be prepared are failures.

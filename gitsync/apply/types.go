@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -33,6 +34,10 @@ type In struct {
 	Prune bool
 	// Inventory of the last apply.
 	Inventory []v1alpha1.ResourceRef
+	// Intend is called before the first write with an inventory that holds the objects
+	// of the tree as well, when Inventory lacks one of them. Its error ends the apply.
+	// May be nil.
+	Intend func(context.Context, []v1alpha1.ResourceRef) error
 	// Commit that declares the objects.
 	Commit Commit
 	// Sources returns the files that the render read for an object.

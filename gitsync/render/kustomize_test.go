@@ -206,3 +206,32 @@ func TestKustomizeErrorsNameTheKustomization(t *testing.T) {
 		t.Errorf("want an error that names k/kustomization.yaml, got %v", err)
 	}
 }
+
+func TestReaching(t *testing.T) {
+	r := repo{
+		"base/kustomization.yaml": "resources: [web.yaml]\n", "base/web.yaml": configMap("web"),
+		"prod/kustomization.yaml":   "resources: [../base]\npatches: [{path: p.yaml}]\n",
+		"prod/p.yaml":               "{}",
+		"stage/kustomization.yaml":  "components: [../part]\nresources: [../base, own.yaml]\n",
+		"stage/own.yaml":            configMap("own"),
+		"part/kustomization.yaml":   "kind: Component\nconfigMapGenerator: [{name: c, files: [x=../shared.ini]}]\n",
+		"shared.ini":                "x",
+		"plugin/kustomization.yaml": "transformers: [t.yaml]\n", "plugin/t.yaml": "{}",
+		"broken/kustomization.yaml": "resources: [\n",
+		"other/kustomization.yaml":  "resources: [a.yaml]\n", "other/a.yaml": configMap("a"),
+	}
+	for name, tc := range map[string]struct{ paths, want []string }{
+		"a base's file reaches every overlay": {[]string{"base/web.yaml"}, []string{"plugin", "prod", "stage"}},
+		"an overlay's own file":               {[]string{"stage/own.yaml"}, []string{"plugin", "stage"}},
+		"a generator's file in a component":   {[]string{"shared.ini"}, []string{"plugin", "stage"}},
+		"the kustomization itself":            {[]string{"prod/kustomization.yaml"}, []string{"plugin", "prod"}},
+	} {
+		got, err := Reaching(r, tc.paths)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
