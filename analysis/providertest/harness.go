@@ -1,0 +1,144 @@
+package providertest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/pushback-dev/pushback/analysis"
+)
+
+// Settings of a query, as far as all providers have them.
+type Settings struct {
+	// TimeoutSeconds of 0 takes the provider's default.
+	TimeoutSeconds int64
+	Insecure       bool
+	Headers        map[string]string
+	User, Password string
+	// Text is put somewhere in what is asked.
+	Text string
+}
+
+// Shape names a kind of answer that every provider is tried with.
+type Shape string
+
+// The shapes. A provider whose protocol can't say one of them has it in Harness.Unsayable.
+const (
+	Number     Shape = "number"
+	NaN        Shape = "NaN"
+	Inf        Shape = "+Inf"
+	NegInf     Shape = "-Inf"
+	NoData     Shape = "no data"
+	ManySeries Shape = "many series"
+	Text       Shape = "text"
+	WrongType  Shape = "wrong type"
+	Undecoded  Shape = "not decodable"
+)
+
+var shapes = []Shape{Number, NaN, Inf, NegInf, NoData, ManySeries, Text, WrongType, Undecoded}
+
+// Answer is a body in the provider's protocol, and what is to come of it.
+type Answer struct {
+	Body string
+	// Want is the value; ignored with Fails.
+	Want any
+	// Fails says that Measure returns an error.
+	Fails bool
+}
+
+// Harness is what the suite needs to know of a provider.
+type Harness struct {
+	// New makes the provider as a controller does, with every address allowed that is
+	// allowed by default.
+	New func(t *testing.T) analysis.Provider
+	// Query asks the server at a base URL.
+	Query func(url string, s Settings) analysis.Query
+	// Answers by their shape.
+	Answers map[Shape]Answer
+	// Unsayable are the shapes that the protocol can't say, with the reason.
+	Unsayable map[Shape]string
+	// ErrorBody is an error in the provider's protocol that says the words given.
+	ErrorBody func(words string) string
+}
+
+// Run runs the suite.
+func Run(t *testing.T, h Harness) {
+	for name, test := range map[string]func(*testing.T, Harness){
+		"Values":          testValues,
+		"Timeout":         testTimeout,
+		"Cancelled":       testCancelled,
+		"StatusCodes":     testStatusCodes,
+		"HugeBody":        testHugeBody,
+		"EndlessBody":     testEndlessBody,
+		"RedirectAway":    testRedirectAway,
+		"RedirectAtHome":  testRedirectAtHome,
+		"Certificates":    testCertificates,
+		"Credentials":     testCredentials,
+		"SecretsInErrors": testSecretsInErrors,
+		"Unreachable":     testUnreachable,
+		"LinkLocal":       testLinkLocal,
+		"Concurrent":      testConcurrent,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, h) })
+	}
+}
+
+// limit is how long a test waits for what should come much earlier.
+const limit = 20 * time.Second
+
+func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A server notices that its client has gone only once the body is read.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		h(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func answering(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(body)) // the client may have gone
+	}
+}
+
+func (h Harness) ok() http.HandlerFunc { return answering(h.Answers[Number].Body) }
+
+// measure asks once, and fails the test when the answer takes longer than the limit.
+func (h Harness) measure(ctx context.Context, t *testing.T, q analysis.Query) (any, error) {
+	t.Helper()
+	type result struct {
+		outcome analysis.Outcome
+		err     error
+	}
+	done := make(chan result, 1)
+	provider := h.New(t)
+	go func() {
+		outcome, err := provider.Measure(ctx, q, nil)
+		done <- result{outcome, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return nil, r.err
+		}
+		sample, ok := r.outcome.(analysis.Sample)
+		if !ok {
+			t.Fatalf("got a %T, want a Sample", r.outcome)
+		}
+		return sample.Value, nil
+	case <-time.After(limit):
+		t.Fatalf("Measure did not return within %s", limit)
+		return nil, nil
+	}
+}
