@@ -34,7 +34,15 @@ type Table struct {
 	URL string
 
 	entries atomic.Pointer[map[string]string]
-	dialer  net.Dialer
+}
+
+// dialTimeout bounds one connection attempt: an address that nobody routes would
+// otherwise hang for minutes.
+const dialTimeout = 5 * time.Second
+
+func connect(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: dialTimeout}
+	return dialer.DialContext(ctx, network, address)
 }
 
 // Set replaces the mappings, "ip:port" to "host:port".
@@ -62,12 +70,12 @@ func (t *Table) DialContext(ctx context.Context, network, address string) (net.C
 	if real == address && t.URL != "" && !isLoopback(address) && t.Fetch(ctx) == nil {
 		real = t.Lookup(address)
 	}
-	conn, err := t.dialer.DialContext(ctx, network, real)
+	conn, err := connect(ctx, network, real)
 	if err == nil || real == address || t.URL == "" || t.Fetch(ctx) != nil {
 		return conn, err
 	}
 	if now := t.Lookup(address); now != real {
-		return t.dialer.DialContext(ctx, network, now)
+		return connect(ctx, network, now)
 	}
 	return nil, err
 }

@@ -79,7 +79,8 @@ func TestSinceIsTheDifference(t *testing.T) {
 		{Version: "v1", Requests: 8, Errors: 1, seconds: 0.8, Codes: map[int]int64{200: 7, 500: 1}},
 		{Version: "v0", Requests: 2, seconds: 0.2, Codes: map[int]int64{200: 2}},
 	}}
-	later := Snapshot{Seconds: 3, Sent: 30, Skipped: 4, Versions: []Version{
+	earlier.LastError = "an old failure, over before the interval"
+	later := Snapshot{LastError: earlier.LastError, Seconds: 3, Sent: 30, Skipped: 4, Versions: []Version{
 		{Version: "v0", Requests: 2, seconds: 0.2, Codes: map[int]int64{200: 2}},
 		{Version: "v1", Requests: 20, Errors: 1, seconds: 2, Codes: map[int]int64{200: 19, 500: 1}},
 		{Version: "v2", Requests: 4, Errors: 2, seconds: 0.1, Codes: map[int]int64{200: 2, 500: 2}},

@@ -64,7 +64,7 @@ func (g *Generator) RunAndReport(ctx context.Context, report Report) error {
 }
 
 func answered(total Snapshot) error {
-	if none := total.Of("none").Codes[0]; total.Sent > 0 && none == total.Answered {
+	if total.Sent > 0 && total.unanswered() == total.Answered {
 		return fmt.Errorf("%w: %s", ErrNoAnswer, total.LastError)
 	}
 	return nil
@@ -105,7 +105,7 @@ func (s Snapshot) String() string {
 	if s.Skipped > 0 {
 		fmt.Fprintf(&b, "  %d not sent", s.Skipped)
 	}
-	if s.Errors > 0 && s.LastError != "" {
+	if s.LastError != "" {
 		fmt.Fprintf(&b, "  last failure: %s", s.LastError)
 	}
 	return b.String()

@@ -21,7 +21,7 @@ type Snapshot struct {
 	Skipped int64 `json:"skipped"`
 	// Errors counts answers of 500 and above, and requests without an answer.
 	Errors int64 `json:"errors"`
-	// LastError is the last reason why there was no answer.
+	// LastError is the last reason why there was no answer; empty if all were answered.
 	LastError string `json:"lastError,omitempty"`
 	// Versions are the answers by X-App-Version, sorted. Requests that no
 	// version answered are under "none".
@@ -69,7 +69,10 @@ func (g *Generator) Snapshot() Snapshot {
 func (s Snapshot) Since(earlier Snapshot) Snapshot {
 	d := Snapshot{
 		Seconds: s.Seconds - earlier.Seconds, Sent: s.Sent - earlier.Sent,
-		Skipped: s.Skipped - earlier.Skipped, LastError: s.LastError, Versions: []Version{},
+		Skipped: s.Skipped - earlier.Skipped, Versions: []Version{},
+	}
+	if s.unanswered() > earlier.unanswered() {
+		d.LastError = s.LastError
 	}
 	for _, v := range s.Versions {
 		before := earlier.Of(v.Version)
@@ -96,6 +99,14 @@ func (s Snapshot) Of(version string) Version {
 		}
 	}
 	return Version{Version: version}
+}
+
+// unanswered counts the requests without a complete answer.
+func (s Snapshot) unanswered() (n int64) {
+	for _, v := range s.Versions {
+		n += v.Codes[0]
+	}
+	return n
 }
 
 // sum derives the totals, the shares and the means, and sorts.

@@ -46,7 +46,8 @@ func NewScheme() (*runtime.Scheme, error) {
 }
 
 // Follow watches the route, the Services and the EndpointSlices of its
-// namespace and syncs at every change, until ctx ends.
+// namespace and syncs at every change, until ctx ends. The program must have given
+// controller-runtime a logger (log.SetLogger), or that complains on stderr.
 func (g *Gateway) Follow(ctx context.Context, source RouteSource) error {
 	scheme, err := NewScheme()
 	if err != nil {

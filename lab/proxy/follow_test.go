@@ -40,9 +40,9 @@ func route(generation int64, stable, canary int32) *gatewayv1.HTTPRoute {
 	return r
 }
 
-// cluster is an API server with the two Services and no ready endpoints, so that
+// fakeCluster is an API server with the two Services and no ready endpoints, so that
 // the gateway answers 503 for each of them.
-func cluster(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) client.WithWatch {
+func fakeCluster(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme, err := NewScheme()
 	if err != nil {
@@ -77,7 +77,7 @@ func servedWeights(g *Gateway) (weights []int64) {
 func TestStatusIsWrittenAfterTheTableIsServed(t *testing.T) {
 	g := NewGateway(nil, nil)
 	writes := 0
-	api := cluster(t, interceptor.Funcs{
+	api := fakeCluster(t, interceptor.Funcs{
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
 			writes++
 			if g.Table() == nil || len(g.Table().Rules()) == 0 || servedWeights(g)[1] != 25 {
@@ -114,7 +114,7 @@ func TestStatusIsWrittenAfterTheTableIsServed(t *testing.T) {
 func TestNoStatusForAGenerationThatIsNotServed(t *testing.T) {
 	g := NewGateway(nil, nil)
 	bad := route(2, -1, 25) // the API server would refuse it; the split does too
-	api := cluster(t, interceptor.Funcs{}, bad)
+	api := fakeCluster(t, interceptor.Funcs{}, bad)
 	if err := g.Sync(t.Context(), api, api, source); err == nil {
 		t.Fatal("a negative weight was served")
 	}
@@ -129,7 +129,7 @@ func TestNoStatusForAGenerationThatIsNotServed(t *testing.T) {
 
 func TestStatusConflictIsReturnedAndTheTableStands(t *testing.T) {
 	g := NewGateway(nil, nil)
-	api := cluster(t, interceptor.Funcs{
+	api := fakeCluster(t, interceptor.Funcs{
 		SubResourceUpdate: func(context.Context, client.Client, string, client.Object, ...client.SubResourceUpdateOption) error {
 			return apierrors.NewConflict(schema.GroupResource{Resource: "httproutes"}, "web", nil)
 		},
@@ -149,7 +149,7 @@ func TestSyncFollowsTheCluster(t *testing.T) {
 	g := NewGateway(pods.DialContext, nil)
 	server := httptest.NewServer(g)
 	t.Cleanup(server.Close)
-	api := cluster(t, interceptor.Funcs{}, route(1, 1, 0))
+	api := fakeCluster(t, interceptor.Funcs{}, route(1, 1, 0))
 	sync := func() {
 		t.Helper()
 		if err := g.Sync(t.Context(), api, api, source); err != nil {

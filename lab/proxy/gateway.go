@@ -55,6 +55,9 @@ func NewGateway(dial dialtable.DialFunc, log *slog.Logger) *Gateway {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	if dial == nil {
+		dial = new(dialtable.Table).DialContext
+	}
 	registry := httpmetrics.NewRegistry()
 	return &Gateway{
 		log: log, registry: registry, metrics: newMetrics(registry),
