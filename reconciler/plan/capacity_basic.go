@@ -94,6 +94,9 @@ func othersGone(b buckets) bool {
 func moveBasic(in In, st v1alpha1.RolloutStatus, b buckets) sizes {
 	wantCandidate, wantStable := basicTargets(in, st, b)
 	m := basicMove{want: sizes{}}
+	if hash := in.Template.Hash; find(in, hash) == nil && (hash == st.StableRS || hash == st.CurrentPodHash && inProgress(st) && !confirmationPending(st)) {
+		m.want[hash] = 0 // made even where it is to have no pod
+	}
 	m.room = in.Replicas + surge(in) - total(in)
 	m.spare = totalAvailable(in) - (in.Replicas - unavailable(in))
 	m.grow(b.stable, st.StableRS, wantStable)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
@@ -11,7 +12,7 @@ import (
 // While the canary has traffic a scaler counts the pods of both versions, so the
 // size may rise then and not fall; only a size of 0 is a person's word.
 func wholeSize(in In, st v1alpha1.RolloutStatus) int32 {
-	if !routed(in) || in.Replicas == 0 || in.Routing.Canary == 0 || !inProgress(st) {
+	if !routed(in) || in.Replicas == 0 || !canaryTraffic(in, st) {
 		return in.Replicas
 	}
 	return max(in.Replicas, desired(find(in, st.StableRS)))
@@ -24,34 +25,40 @@ func sizeRouted(in In, st v1alpha1.RolloutStatus, b buckets) (sizes, map[string]
 	if st.StableRS != "" && (b.stable != nil || st.StableRS == in.Template.Hash) {
 		want[st.StableRS] = wholeSize(in, st) // law 3
 	}
-	switch {
-	case inProgress(st):
-		if b.candidate != nil || st.CurrentPodHash == in.Template.Hash && !confirmationPending(st) {
-			want[st.CurrentPodHash] = candidateSize(in, st, b.candidate)
-		}
-	case takenBack(st) && b.candidate != nil && st.StableRS != "":
-		want[st.CurrentPodHash] = desired(b.candidate)
-		if at, due := abortScaleDown(in, st, b.candidate); due {
-			deadlines[st.CurrentPodHash] = at
-			if !in.Now.Before(at) && settledAtZero(in, st) && !named(in, st.CurrentPodHash) {
-				want[st.CurrentPodHash] = 0
-				delete(deadlines, st.CurrentPodHash)
-			}
-		}
+	if inProgress(st) && (b.candidate != nil || st.CurrentPodHash == in.Template.Hash && !confirmationPending(st)) {
+		want[st.CurrentPodHash] = candidateSize(in, st, b.candidate)
 	}
-	for _, rs := range b.others {
-		if rs.Desired == 0 || !replaced(in, st, b) || named(in, rs.Hash) {
+	leaving := b.others
+	if takenBack(st) && b.candidate != nil && st.StableRS != "" {
+		leaving = append(slices.Clone(leaving), *b.candidate)
+	}
+	for _, rs := range leaving {
+		if rs.Desired == 0 || !replaced(in, st, b) {
 			continue
 		}
-		at := retireAt(in, st, rs)
-		want[rs.Hash] = rs.Desired
-		if in.Now.Before(at) {
+		want[rs.Hash] = rs.Desired // an aborted or older version never grows
+		at, due := leaveAt(in, st, rs)
+		switch {
+		case !due:
+		case in.Now.Before(at) || named(in, rs.Hash):
 			deadlines[rs.Hash] = at
-			continue
+		default:
+			want[rs.Hash] = 0
 		}
-		want[rs.Hash] = 0
 	}
 	return want, deadlines
+}
+
+// leaveAt is when a version that is not wanted any more may lose its pods; false
+// while that can't be told.
+func leaveAt(in In, st v1alpha1.RolloutStatus, rs ReplicaSet) (time.Time, bool) {
+	if _, aborted := abortedAt(st, rs.Hash); aborted {
+		return abortScaleDown(in, st, rs)
+	}
+	if named(in, rs.Hash) {
+		return time.Time{}, false // its clock starts when nothing names it
+	}
+	return retireAt(in, st, rs), true
 }
 
 // replaced says that something else than the older versions can serve.

@@ -16,7 +16,8 @@ func changes(in In, p Plan) []Event {
 			out = append(out, Event{Warning: warning, Reason: reason, Message: fmt.Sprintf(format, args...)})
 		}
 	}
-	say(is.Abort && (!was.Abort || was.Attempt != is.Attempt), true, abortEventReason(is), "%s%s", is.Message, byCommit(in, is.CurrentPodHash))
+	say(is.Abort && (!was.Abort || was.Attempt != is.Attempt), true, abortEventReason(is),
+		"Took back template %s%s: %s", is.CurrentPodHash, byCommit(in, is.CurrentPodHash), is.AbortMessage)
 	say(wantedCanary(is) != wantedCanary(was) && p.Split != nil, false, v1alpha1.ReasonTrafficWeightUpdated,
 		"Moved the canary's traffic from %d%% to %d%%", liveCanary(in), wantedCanary(is))
 	for _, s := range p.Services {
@@ -29,7 +30,7 @@ func changes(in In, p Plan) []Event {
 	}
 	paused := func(st v1alpha1.RolloutStatus) bool { return st.Phase == v1alpha1.RolloutPhasePaused }
 	say(paused(is) && !paused(was), false, v1alpha1.ReasonPaused, "Paused at step %s: %s", is.Step, is.Message)
-	say(paused(was) && !paused(is) && !is.Abort, false, v1alpha1.ReasonResumed, "Resumed at step %s", is.Step)
+	say(paused(was) && !paused(is) && !is.Abort && was.Attempt == is.Attempt, false, v1alpha1.ReasonResumed, "Resumed at step %s", is.Step)
 	newly := func(reason string) bool { return readyReason(is) == reason && readyReason(was) != reason }
 	for _, reason := range []string{v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonHeld, v1alpha1.ReasonProgressDeadlineExceeded, v1alpha1.ReasonNoSideCanServe} {
 		say(newly(reason), true, reason, "%s", is.Message)

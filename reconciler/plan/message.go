@@ -174,7 +174,7 @@ func noteProgressing(in In, st v1alpha1.RolloutStatus, w weight) (note, bool) {
 		n.message = "waiting for traffic shift" + because(in.Routing.Message)
 	case inProgress(st):
 		n.message = "waiting for all steps to complete"
-	case routed(in) && (in.Routing.Canary > 0 || serviceHash(in.Stable) != st.StableRS):
+	case routed(in) && (!weightSeen(st, 0) || in.Replicas > 0 && serviceHash(in.Stable) != st.StableRS):
 		n.message = "waiting for traffic shift to the stable Service" + because(w.why)
 	default:
 		return note{}, false

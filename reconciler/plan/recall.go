@@ -107,6 +107,11 @@ func nextAttempt(in In, st v1alpha1.RolloutStatus) int64 {
 	for _, rejected := range st.Rejected {
 		last = max(last, rejected.Attempt)
 	}
+	if st.Attempt == 0 { // lost: every revision was an attempt
+		for _, rs := range in.ReplicaSets {
+			last = max(last, rs.Revision)
+		}
+	}
 	return last + 1
 }
 

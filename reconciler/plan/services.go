@@ -63,6 +63,8 @@ func stableSelects(in In, st v1alpha1.RolloutStatus) string {
 	switch {
 	case target >= floor:
 		return to
+	case in.Replicas == 0 && now != "" && available(find(in, now)) == 0:
+		return to // nobody serves, and nobody is to
 	case target == 0:
 		return now
 	case now == "" && inProgress(st):
@@ -93,7 +95,7 @@ func canarySelects(in In, st v1alpha1.RolloutStatus) string {
 		}
 		return homeFrom(in, st, now)
 	}
-	if takenBack(st) && now == st.CurrentPodHash && !graceOver(in, st) {
+	if lingers(in, st, now) {
 		return now
 	}
 	return homeFrom(in, st, now)
@@ -128,27 +130,48 @@ func homeFrom(in In, st v1alpha1.RolloutStatus, now string) string {
 	return now
 }
 
-// graceOver says that an aborted canary's pods need not be kept any longer: its
-// delay is over, or it has none.
-func graceOver(in In, st v1alpha1.RolloutStatus) bool {
-	rs := find(in, st.CurrentPodHash)
-	if size(rs) == 0 {
-		return true
+// abortedAt is when a version was taken back that nothing has followed yet but
+// the return to stable; false for any other.
+func abortedAt(st v1alpha1.RolloutStatus, hash string) (time.Time, bool) {
+	switch {
+	case hash == "" || hash == st.StableRS || inProgress(st):
+		return time.Time{}, false
+	case takenBack(st) && hash == st.CurrentPodHash && st.AbortedAt != nil:
+		return st.AbortedAt.Time, true
 	}
-	at, due := abortScaleDown(in, st, rs)
-	return due && !in.Now.Before(at)
+	if entry := findRejected(st, hash); entry != nil && !entry.Cleared {
+		return entry.Time.Time, true
+	}
+	return time.Time{}, false
 }
 
-// abortScaleDown is when an aborted canary may lose its pods: a delay after the
+// lingers says that an aborted version's pods are still to be kept, and the
+// canary Service with them.
+func lingers(in In, st v1alpha1.RolloutStatus, hash string) bool {
+	rs := find(in, hash)
+	_, aborted := abortedAt(st, hash)
+	if !aborted || size(rs) == 0 {
+		return false
+	}
+	at, due := abortScaleDown(in, st, *rs)
+	return !due || in.Now.Before(at)
+}
+
+// abortScaleDown is when an aborted version may lose its pods: a delay after the
 // weight was seen at 0. False while it wasn't, and with a delay of 0, which
-// keeps them.
-func abortScaleDown(in In, st v1alpha1.RolloutStatus, rs *ReplicaSet) (time.Time, bool) {
+// keeps them until another version follows.
+func abortScaleDown(in In, st v1alpha1.RolloutStatus, rs ReplicaSet) (time.Time, bool) {
 	since, zero := atZero(in, st)
+	aborted, _ := abortedAt(st, rs.Hash)
 	delay := abortDelay(in)
 	if !zero || delay == 0 {
 		return time.Time{}, false
 	}
-	at := since.Add(delay)
+	at := since
+	if aborted.After(at) {
+		at = aborted
+	}
+	at = at.Add(delay)
 	if rs.ScaleDownAt != nil && rs.ScaleDownAt.After(at) {
 		at = *rs.ScaleDownAt
 	}

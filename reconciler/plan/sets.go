@@ -145,7 +145,9 @@ func prune(in In, st v1alpha1.RolloutStatus) []string {
 	}
 	var old []ReplicaSet
 	for _, rs := range in.ReplicaSets {
-		kept := rs.Hash == st.StableRS || rs.Hash == st.CurrentPodHash || rs.Hash == in.Template.Hash || named(in, rs.Hash)
+		kept := slices.Contains([]string{
+			st.StableRS, st.CurrentPodHash, in.Status.StableRS, in.Status.CurrentPodHash, in.Template.Hash,
+		}, rs.Hash) || named(in, rs.Hash)
 		if !kept && !rs.Deleting && rs.Observed && size(&rs) == 0 {
 			old = append(old, rs)
 		}

@@ -81,6 +81,9 @@ func atWeight(in In, st v1alpha1.RolloutStatus) bool {
 	if !routed(in) {
 		return atCounts(in, b, weight)
 	}
+	if in.Replicas == 0 {
+		return b.candidate != nil // nothing serves, so there is no traffic to move
+	}
 	if available(b.candidate) < stepSize(in, st) || in.Routing.Err != "" || in.Routing.Verification == routers.VerificationPending {
 		return false
 	}

@@ -69,17 +69,11 @@ func onTheMove(in In, st v1alpha1.RolloutStatus) bool {
 	case st.StableRS == "":
 		return false
 	}
-	wrong := in.Stable != nil && in.Stable.Hash != st.StableRS
-	if in.Canary != nil && in.Canary.Hash != st.StableRS && !keptOn(in, st) {
+	wrong := in.Replicas > 0 && in.Stable != nil && in.Stable.Hash != st.StableRS
+	if in.Replicas > 0 && in.Canary != nil && in.Canary.Hash != st.StableRS && !lingers(in, st, in.Canary.Hash) {
 		wrong = true
 	}
 	return wrong || in.Routing.Canary > 0 || !in.Routing.Uniform || st.Canary.Weights == nil || st.Canary.Weights.Since == nil
-}
-
-// keptOn says that the canary Service goes on naming an aborted version on
-// purpose: its pods are kept, for a while or for good.
-func keptOn(in In, st v1alpha1.RolloutStatus) bool {
-	return takenBack(st) && in.Canary.Hash == st.CurrentPodHash && !graceOver(in, st)
 }
 
 func pauseEnd(in In, st v1alpha1.RolloutStatus) (time.Time, bool) {

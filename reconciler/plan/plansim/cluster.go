@@ -1,0 +1,252 @@
+package plansim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/reconciler/plan"
+	"github.com/pushback-dev/pushback/routers"
+)
+
+// Script is how a run or a Revert ends.
+type Script struct {
+	After time.Duration
+	Phase v1alpha1.AnalysisPhase
+	// Detail of a run that condemns.
+	Detail string
+}
+
+// Cluster is what is really there, with the Rollout in it.
+type Cluster struct {
+	Now  time.Time
+	Spec v1alpha1.RolloutSpec
+	// Replicas is spec.replicas.
+	Replicas int32
+	// Template and Source are the live template and what Git declares.
+	Template plan.Template
+	Source   *plan.Source
+	Verbs    map[string]string
+	Status   v1alpha1.RolloutStatus
+	// Invalid and Missing are passed on.
+	Invalid, Missing []string
+	RevertOn         []v1alpha1.AbortReason
+	Deleting         bool
+
+	// Routed is whether there is a router. RouterErr makes it refuse to be read,
+	// RefuseWeights to be written.
+	Routed        bool
+	RouterErr     string
+	RefuseWeights bool
+	// Verifies is whether the router can verify; DataPlaneDelay is how long
+	// weights take to reach the data plane.
+	Verifies       bool
+	DataPlaneDelay time.Duration
+	// Endpoints is whether ready endpoints are reported.
+	Endpoints bool
+
+	Behaviours map[string]Behaviour
+	// Verdict scripts runs; nil makes all of them Successful after 10 seconds.
+	Verdict func(plan.Run) Script
+	// RevertAfter is how long gitsync takes to push a Revert and to apply it; 0
+	// leaves Reverts alone.
+	RevertAfter time.Duration
+
+	// Lag is by how many versions the cache of a kind of objects is behind.
+	Lag map[string]int
+	// Crash is asked before each effect; true loses it and all that follow.
+	Crash func(effect string) bool
+
+	sets       map[string]*set
+	route      route
+	services   [2]*plan.Service // stable, canary
+	runs       []plan.Run
+	reverts    []plan.Revert
+	revertSeen map[string]time.Time
+	asked      []string
+	generation int64
+	version    int64 // of the Rollout
+
+	history map[string][]any
+	seenAt  map[string]int
+	wakeAt  time.Time
+	last    string
+
+	// Violations are the laws that were broken.
+	Violations []string
+	Transcript []string
+	// Calm is true while pods don't fail by themselves: only then can checks look
+	// at what is really available.
+	Calm bool
+	// Writes counts effects that changed something.
+	Writes int
+}
+
+type route struct {
+	weight    int32
+	stable    int32
+	appliedAt time.Time
+	before    int32 // in the data plane until the delay is over
+}
+
+// New returns a cluster with one Rollout "web" that has never been decided on.
+func New(start time.Time, strategy v1alpha1.CanaryStrategy, replicas int32) *Cluster {
+	strategy.StableService, strategy.CanaryService = "web-stable", "web-canary"
+	c := &Cluster{
+		Now: start, Replicas: replicas, Calm: true, generation: 1,
+		Spec:       v1alpha1.RolloutSpec{Strategy: v1alpha1.RolloutStrategy{Canary: &strategy}},
+		Verbs:      map[string]string{},
+		Routed:     strategy.TrafficRouting != nil,
+		Verifies:   true,
+		Endpoints:  true,
+		Behaviours: map[string]Behaviour{},
+		RevertOn:   []v1alpha1.AbortReason{v1alpha1.AbortFailed, v1alpha1.AbortDeadline, v1alpha1.AbortByPerson},
+		sets:       map[string]*set{}, Lag: map[string]int{}, history: map[string][]any{}, seenAt: map[string]int{},
+		revertSeen: map[string]time.Time{},
+		route:      route{stable: routers.MaxWeight},
+	}
+	if c.Routed {
+		c.services = [2]*plan.Service{{Name: "web-stable"}, {Name: "web-canary"}}
+	}
+	for _, kind := range kinds {
+		c.changed(kind)
+	}
+	return c
+}
+
+// Commit makes Git declare a template, and gitsync apply it.
+func (c *Cluster) Commit(hash, revision, subject string) {
+	c.note("git", "commit %s declares %s", revision, hash)
+	c.Template = plan.Template{Hash: hash}
+	c.Source = &plan.Source{Hash: hash, Revision: revision, Subject: subject, GitSyncNamespace: "flux", GitSyncName: "apps"}
+	c.generation++
+	c.version++
+}
+
+// Edit changes the spec.
+func (c *Cluster) Edit(what string, change func(*v1alpha1.RolloutSpec)) {
+	c.note("git", "%s", what)
+	spec := c.Spec.DeepCopy()
+	change(spec)
+	c.Spec = *spec
+	c.generation++
+	c.version++
+}
+
+// Scale sets spec.replicas.
+func (c *Cluster) Scale(replicas int32) {
+	c.note("scaler", "replicas %d -> %d", c.Replicas, replicas)
+	c.Replicas = replicas
+	c.generation++
+	c.version++
+}
+
+// Send writes a verb that is aimed at what the status shows now.
+func (c *Cluster) Send(annotation, token string) {
+	i := int32(0)
+	if c.Status.CurrentStepIndex != nil {
+		i = *c.Status.CurrentStepIndex
+	}
+	c.SendValue(annotation, fmt.Sprintf("%s/%d/%s", c.Status.CurrentPodHash, i, token))
+}
+
+// SendValue writes a verb as it is given.
+func (c *Cluster) SendValue(annotation, value string) {
+	c.note("person", "%s = %s", annotation, value)
+	verbs := map[string]string{annotation: value}
+	for k, v := range c.Verbs {
+		if k != annotation {
+			verbs[k] = v
+		}
+	}
+	c.Verbs = verbs
+	c.version++
+}
+
+// LoseStatus empties the status.
+func (c *Cluster) LoseStatus() {
+	c.note("person", "restores the Rollout without its status")
+	c.Status = v1alpha1.RolloutStatus{}
+	c.version++
+}
+
+// SetWeight edits the route by hand.
+func (c *Cluster) SetWeight(weight int32) {
+	c.note("person", "sets the canary's weight to %d", weight)
+	c.applyWeight(weight)
+}
+
+func (c *Cluster) applyWeight(weight int32) {
+	c.route.before = c.DataPlane()
+	c.route.weight, c.route.stable, c.route.appliedAt = weight, routers.MaxWeight-weight, c.Now
+	c.changed("route")
+}
+
+// DataPlane is the canary's share that requests really get.
+func (c *Cluster) DataPlane() int32 {
+	if c.pendingWeights() {
+		return c.route.before
+	}
+	return c.route.weight
+}
+
+func (c *Cluster) pendingWeights() bool {
+	return c.Now.Before(c.route.appliedAt.Add(c.DataPlaneDelay))
+}
+
+// Weight is the canary's weight in the route.
+func (c *Cluster) Weight() int32 { return c.route.weight }
+
+// Selects is the hash that a Service selects: "stable" or "canary".
+func (c *Cluster) Selects(role string) string {
+	s := c.services[0]
+	if role == "canary" {
+		s = c.services[1]
+	}
+	if s == nil {
+		return ""
+	}
+	return s.Hash
+}
+
+// Desired is the wanted size of a version.
+func (c *Cluster) Desired(hash string) int32 {
+	if s := c.sets[hash]; s != nil {
+		return s.Desired
+	}
+	return 0
+}
+
+// Pods is the number of pods that a version has.
+func (c *Cluster) Pods(hash string) int32 {
+	if s := c.sets[hash]; s != nil {
+		return int32(len(s.pods))
+	}
+	return 0
+}
+
+// Exists says that a version has a ReplicaSet.
+func (c *Cluster) Exists(hash string) bool { return c.sets[hash] != nil }
+
+// Role is the mark on a version's ReplicaSet.
+func (c *Cluster) Role(hash string) string {
+	if s := c.sets[hash]; s != nil {
+		return s.Role
+	}
+	return ""
+}
+
+// Runs are the AnalysisRuns that were created.
+func (c *Cluster) Runs() []plan.Run { return slices.Clone(c.runs) }
+
+// Reverts are the Reverts that were created.
+func (c *Cluster) Reverts() []plan.Revert { return slices.Clone(c.reverts) }
+
+func (c *Cluster) note(who, format string, args ...any) {
+	c.Transcript = append(c.Transcript, fmt.Sprintf("%-6s %-7s %s", c.clock(), who, fmt.Sprintf(format, args...)))
+}
+
+func (c *Cluster) clock() string {
+	return fmt.Sprintf("%02d:%02d", c.Now.Hour()*60+c.Now.Minute(), c.Now.Second())
+}

@@ -1,0 +1,262 @@
+package plansim
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/pushback-dev/pushback/reconciler/plan"
+)
+
+// Pass is one reconciliation: observe, decide, execute. It returns the plan.
+func (c *Cluster) Pass() plan.Plan {
+	in, versions := c.Observe()
+	p := plan.Decide(in)
+	c.checkPlan(in, p)
+	c.execute(in, p, versions)
+	c.wakeAt = c.Now.Add(p.WakeAfter)
+	if p.WakeAfter == 0 {
+		c.wakeAt = c.Now.Add(1e9 * 1e6)
+	}
+	c.last = c.digest()
+	return p
+}
+
+// Due says that a pass would happen by itself: the plan asked for it, or a watch
+// would fire.
+func (c *Cluster) Due() bool {
+	return !c.Now.Before(c.wakeAt) || c.last != c.digest()
+}
+
+// digest changes with everything that a watch tells.
+func (c *Cluster) digest() string {
+	text := fmt.Sprintf("%d/%d/%d", c.version, c.generation, len(c.Verbs))
+	for _, kind := range kinds {
+		if kind != "route" { // its verification may change without an event
+			text += fmt.Sprintf("/%d", min(len(c.history[kind])-1, max(c.seenAt[kind], len(c.history[kind])-1-c.Lag[kind])))
+		}
+	}
+	return text + fmt.Sprint(c.Invalid, c.Missing, c.Deleting)
+}
+
+// execute carries the plan out. The first effect that is lost or refused ends it,
+// but a router that refuses weights doesn't.
+func (c *Cluster) execute(in plan.In, p plan.Plan, versions map[string]int64) {
+	if !c.executeRouting(p) || !c.executeServices(p) || !c.executeSets(in, p, versions) {
+		return
+	}
+	if !c.executeStatus(in, p) || !c.executeRuns(p) {
+		return
+	}
+	if p.Revert != nil {
+		if c.crash("revert") {
+			return
+		}
+		c.executeRevert(*p.Revert)
+	}
+	if c.crash("events") {
+		return
+	}
+	for _, e := range p.Events {
+		kind := "event"
+		if e.Warning {
+			kind = "WARNING"
+		}
+		c.note(kind, "%s: %s", e.Reason, e.Message)
+	}
+}
+
+func (c *Cluster) crash(effect string) bool {
+	return c.Crash != nil && c.Crash(effect)
+}
+
+func (c *Cluster) executeRouting(p plan.Plan) bool {
+	if p.Release {
+		if c.crash("release") {
+			return false
+		}
+		c.applyWeight(0)
+	}
+	if p.Split == nil {
+		return true
+	}
+	if c.crash("split") {
+		return false
+	}
+	if c.RefuseWeights || c.RouterErr != "" {
+		return true
+	}
+	if p.Split.Canary != c.route.weight {
+		c.checkRaise(p.Split.Canary)
+		c.Writes++
+		c.note("route", "canary %d%% -> %d%%", c.route.weight, p.Split.Canary)
+		c.applyWeight(p.Split.Canary)
+	}
+	return true
+}
+
+func (c *Cluster) executeServices(p plan.Plan) bool {
+	for _, want := range p.Services {
+		if c.crash("service") {
+			return false
+		}
+		for _, s := range c.services {
+			if s != nil && s.Name == want.Name && s.Hash != want.Hash {
+				c.checkSwitch(s.Name, want.Hash)
+				c.Writes++
+				c.note("service", "%s selects %s", s.Name, want.Hash)
+				s.Hash = want.Hash
+				c.changed("services")
+			}
+		}
+	}
+	return true
+}
+
+func (c *Cluster) executeSets(in plan.In, p plan.Plan, versions map[string]int64) bool {
+	for _, want := range p.ReplicaSets {
+		if c.crash("set") {
+			return false
+		}
+		live := c.sets[want.Hash]
+		if want.Create != (live == nil) || live != nil && live.version != versions[want.Hash] {
+			return false // a lost race
+		}
+		if (live == nil || want.Replicas > live.Desired) && len(versions) != len(c.sets) {
+			return false // more pods rest on all ReplicaSets being seen: they are listed live before
+		}
+		c.Writes++
+		if live == nil {
+			c.checkCreate(in, p.Status, want)
+			live = &set{ReplicaSet: plan.ReplicaSet{Name: "web-" + want.Hash, Hash: want.Hash, Created: c.Now}}
+			c.sets[want.Hash] = live
+		}
+		if live.Desired != want.Replicas {
+			c.checkResize(p.Status, live.Hash, live.Desired, want.Replicas)
+			c.note("sets", "%s %d -> %d pods", want.Hash, live.Desired, want.Replicas)
+		}
+		live.Desired, live.Role, live.Revision, live.ScaleDownAt = want.Replicas, want.Role, want.Revision, want.ScaleDownAt
+		live.Observed = false
+		live.version++
+		c.changed("sets")
+	}
+	for _, name := range p.Prune {
+		if c.crash("prune") {
+			return false
+		}
+		for hash, s := range c.sets {
+			if s.Name == name {
+				c.Writes++
+				c.checkPrune(hash)
+				delete(c.sets, hash)
+				c.changed("sets")
+			}
+		}
+	}
+	return true
+}
+
+func (c *Cluster) executeStatus(in plan.In, p plan.Plan) bool {
+	if equality.Semantic.DeepEqual(in.Status, p.Status) {
+		return true
+	}
+	if c.crash("status") {
+		return false
+	}
+	c.checkStatus(in, p.Status)
+	c.Writes++
+	c.noteStatus(p)
+	c.Status = *p.Status.DeepCopy()
+	c.version++
+	return true
+}
+
+func (c *Cluster) noteStatus(p plan.Plan) {
+	was, is := c.Status, p.Status
+	if was.Phase != is.Phase || was.Message != is.Message || was.Step != is.Step || was.Attempt != is.Attempt || was.StableRS != is.StableRS {
+		message := is.Message
+		if message != "" {
+			message = ": " + message
+		}
+		c.note("status", "%s, step %s, attempt %d, stable %s%s", is.Phase, dash(is.Step), is.Attempt, dash(is.StableRS), message)
+	}
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func (c *Cluster) executeRuns(p plan.Plan) bool {
+	for _, want := range p.Runs {
+		if c.crash("run") {
+			return false
+		}
+		if slices.ContainsFunc(c.runs, func(r plan.Run) bool { return r.Name == want.Name }) {
+			continue
+		}
+		c.Writes++
+		c.note("runs", "creates %s", want.Name)
+		c.runs = append(c.runs, plan.Run{
+			Name: want.Name, Kind: want.Kind, Hash: want.Hash, Attempt: want.Attempt, Step: want.Step,
+			Phase: "Pending", Created: c.Now,
+		})
+		c.changed("runs")
+	}
+	for _, name := range p.Terminate {
+		if c.crash("terminate") {
+			return false
+		}
+		for i := range c.runs {
+			if c.runs[i].Name == name && !c.runs[i].Terminating {
+				c.Writes++
+				c.runs[i].Terminating = true
+				c.changed("runs")
+			}
+		}
+	}
+	for _, name := range p.PruneRuns {
+		c.Writes++
+		c.runs = slices.DeleteFunc(slices.Clone(c.runs), func(r plan.Run) bool { return r.Name == name })
+		c.changed("runs")
+	}
+	return true
+}
+
+func (c *Cluster) executeRevert(want plan.RevertWant) {
+	if slices.ContainsFunc(c.reverts, func(r plan.Revert) bool { return r.Name == want.Name }) {
+		return
+	}
+	c.checkRevert(want)
+	c.Writes++
+	c.note("revert", "%s: %s -> %s (%s: %s)", want.Name, want.Spec.Rejected, dash(want.Spec.Stable), want.Spec.Reason, want.Spec.Message)
+	c.reverts = append(c.reverts, plan.Revert{Name: want.Name, Hash: want.Spec.Rejected, Attempt: want.Spec.Attempt})
+	c.revertSeen[want.Name] = c.Now
+	c.changed("reverts")
+}
+
+// Run makes passes as they fall due, second by second, until done or the time is
+// up, and says whether done was reached.
+func (c *Cluster) Run(seconds int, done func(*Cluster) bool) bool {
+	for range seconds {
+		for range 20 {
+			if !c.Due() {
+				break
+			}
+			c.Pass()
+			if done != nil && done(c) {
+				return true
+			}
+			if c.wakeAt.Sub(c.Now) >= 1e9 || c.wakeAt.Equal(c.Now) {
+				break
+			}
+			c.wakeAt = c.Now // sooner than the clock's resolution
+			c.work()
+		}
+		c.Tick(1)
+	}
+	return done == nil
+}

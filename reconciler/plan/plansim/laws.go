@@ -1,0 +1,274 @@
+package plansim
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/reconciler/plan"
+)
+
+func (c *Cluster) violated(law, format string, args ...any) {
+	text := fmt.Sprintf("%s law %s: %s", c.clock(), law, fmt.Sprintf(format, args...))
+	c.Violations = append(c.Violations, text)
+	c.note("BROKEN", "law %s: %s", law, fmt.Sprintf(format, args...))
+}
+
+func share(replicas, weight int32) int32 { return (replicas*weight + 99) / 100 }
+
+// checkPlan holds what can be said of one decision.
+func (c *Cluster) checkPlan(in plan.In, p plan.Plan) {
+	again, _ := c.Observe()
+	if !reflect.DeepEqual(in, again) {
+		c.violated("purity", "Decide changed its input")
+	}
+	if second := plan.Decide(again); !reflect.DeepEqual(p, second) {
+		c.violated("purity", "deciding twice gave two plans:\n%+v\n%+v", p, second)
+	}
+	if in.Deleting {
+		return
+	}
+	c.checkAbort(in, p)
+	c.checkClock(in, p)
+	c.checkHeld(in, p)
+	if len(p.Runs) > 0 && (len(in.Invalid) > 0 || len(in.Missing) > 0) {
+		c.violated("8", "a run was made under a spec that can't be acted on")
+	}
+}
+
+// checkAbort: law 4, by its table.
+func (c *Cluster) checkAbort(in plan.In, p plan.Plan) {
+	st := p.Status
+	if in.Routing == nil || !st.Abort || in.Routing.Err != "" || in.Routing.Canary == 0 || st.StableRS == "" {
+		return
+	}
+	stable := int32(0)
+	for _, rs := range in.ReplicaSets {
+		if rs.Hash == st.StableRS && !rs.Deleting {
+			stable = min(rs.Available, rs.Desired)
+		}
+	}
+	switch {
+	case stable > 0 && (p.Split == nil || p.Split.Canary != 0):
+		c.violated("4", "aborted with %d stable pods available, and the weight was not taken back: %+v", stable, p.Split)
+	case stable == 0 && in.Replicas > 0 && p.Split != nil:
+		c.violated("4", "aborted with no stable pod available, and the weight was moved to %d", p.Split.Canary)
+	}
+}
+
+// checkClock: law 5, a step's clock starts when its weight is seen.
+func (c *Cluster) checkClock(in plan.In, p plan.Plan) {
+	if in.Routing == nil || in.Replicas == 0 || p.Status.StepStartedAt == nil || in.Status.StepStartedAt != nil {
+		return
+	}
+	w := p.Status.Canary.Weights
+	if w == nil || w.Since == nil || in.Routing.Canary != w.Canary.Weight {
+		c.violated("5", "the clock of step %s started before its weight was seen", p.Status.Step)
+	}
+}
+
+// checkHeld: law 14, a rejected hash gets no attempt and no weight.
+func (c *Cluster) checkHeld(in plan.In, p plan.Plan) {
+	for _, r := range p.Status.Rejected {
+		if r.Cleared || r.Hash != p.Status.CurrentPodHash || r.Hash == p.Status.StableRS {
+			continue
+		}
+		if !p.Status.Abort {
+			c.violated("14", "template %s is rejected and in progress", r.Hash)
+		}
+	}
+}
+
+// checkRaise: law 1, no weight without pods.
+func (c *Cluster) checkRaise(weight int32) {
+	if weight <= c.route.weight {
+		return
+	}
+	hash := c.Selects("canary")
+	if c.Calm && c.AvailablePods(hash) < share(c.Replicas, weight) {
+		c.violated("1", "the weight was raised to %d with %d of %d pods of %q available", weight, c.AvailablePods(hash), share(c.Replicas, weight), hash)
+	}
+	if hash == "" {
+		c.violated("1", "the weight was raised to %d while the canary Service selects everything", weight)
+	}
+}
+
+// checkSwitch: the canary Service is moved only without traffic, the stable one
+// never to fewer pods than it takes.
+func (c *Cluster) checkSwitch(name, hash string) {
+	if !c.Calm {
+		return
+	}
+	if name == "web-canary" {
+		if w := max(c.DataPlane(), c.route.weight); w > 0 && hash != c.Status.StableRS && c.AvailablePods(hash) < share(c.Replicas, w) {
+			c.violated("1", "the canary Service was moved to %s while it has %d%% of the traffic", hash, w)
+		}
+		return
+	}
+	if c.AvailablePods(hash) == 0 && c.Replicas > 0 {
+		c.violated("1", "the stable Service was moved to %s, which has no pod", hash)
+	}
+}
+
+// checkResize: laws 2 and 3, with a router; the bounds of the basic canary without.
+func (c *Cluster) checkResize(next v1alpha1.RolloutStatus, hash string, from, to int32) {
+	if !c.Routed {
+		c.checkBounds(hash, from, to)
+		return
+	}
+	if to >= from {
+		return
+	}
+	need := int32(0)
+	if w := max(c.DataPlane(), c.route.weight); c.Selects("canary") == hash {
+		need = max(need, share(c.Replicas, w))
+	}
+	if w := 100 - min(c.DataPlane(), c.route.weight); c.Selects("stable") == hash && w > 0 {
+		need = max(need, min(c.Replicas, share(c.Replicas, w)))
+	}
+	if to < need {
+		c.violated("2", "%s was scaled down to %d, and its traffic needs %d", hash, to, need)
+	}
+	if hash == c.Status.StableRS && to < c.Replicas {
+		c.violated("3", "stable %s was scaled down to %d of %d", hash, to, c.Replicas)
+	}
+	old := hash != next.StableRS && (hash != next.CurrentPodHash || next.Abort)
+	if old && (c.Selects("canary") == hash || c.Selects("stable") == hash) {
+		c.violated("2", "%s was scaled down while a Service names it", hash)
+	}
+}
+
+// checkBounds: never more than replicas + maxSurge wanted, and never fewer than
+// replicas - maxUnavailable available by our doing.
+func (c *Cluster) checkBounds(hash string, from, to int32) {
+	own := c.sets[hash].Available // as reported last: what changed since is nobody's doing
+	wanted, serving, before := to, min(own, to), own
+	for other, s := range c.sets {
+		if other == hash {
+			continue
+		}
+		wanted += max(s.Desired, int32(len(s.pods)))
+		serving += min(s.Available, s.Desired)
+		before += s.Available
+	}
+	surge, unavailable := c.Bounds()
+	if to > from && wanted > c.Replicas+surge {
+		c.violated("surge", "%s was scaled up to %d: %d pods in all, and %d + %d are allowed", hash, to, wanted, c.Replicas, surge)
+	}
+	if to < from && serving < c.Replicas-unavailable && serving < before && c.Calm {
+		c.violated("unavailable", "%s was scaled down to %d: %d pods are left available, and %d - %d are needed", hash, to, serving, c.Replicas, unavailable)
+	}
+}
+
+// Bounds are maxSurge and maxUnavailable in pods; the strategy must give numbers.
+func (c *Cluster) Bounds() (surge, unavailable int32) {
+	canary := c.Spec.Strategy.Canary
+	surge, unavailable = canary.MaxSurge.IntVal, min(canary.MaxUnavailable.IntVal, c.Replicas)
+	if surge == 0 && unavailable == 0 {
+		unavailable = min(1, c.Replicas)
+	}
+	return surge, unavailable
+}
+
+// checkCreate: no pod of a template that nobody declares, and none before an
+// irreversible one was confirmed.
+func (c *Cluster) checkCreate(in plan.In, next v1alpha1.RolloutStatus, want plan.ReplicaSetWant) {
+	if want.Hash != in.Template.Hash {
+		c.violated("6", "a ReplicaSet was made for %s, and the template is %s", want.Hash, in.Template.Hash)
+	}
+	if want.Replicas > 0 && in.Template.Irreversible {
+		for _, p := range next.PauseConditions {
+			if p.Reason == v1alpha1.PauseReasonIrreversibleUnconfirmed {
+				c.violated("irreversible", "pods of %s were started before a person confirmed", want.Hash)
+			}
+		}
+	}
+}
+
+func (c *Cluster) checkPrune(hash string) {
+	if len(c.sets[hash].pods) > 0 || hash == c.Status.StableRS || c.Selects("stable") == hash || c.Selects("canary") == hash {
+		c.violated("2", "ReplicaSet %s was deleted while it is in use", hash)
+	}
+}
+
+// checkStatus: laws 7 and 10 on what is persisted.
+func (c *Cluster) checkStatus(in plan.In, next v1alpha1.RolloutStatus) {
+	was := c.Status
+	if next.Attempt < was.Attempt {
+		c.violated("7", "the attempt went back from %d to %d", was.Attempt, next.Attempt)
+	}
+	if next.StableRS != was.StableRS {
+		c.checkPromotion(in, was, next)
+	}
+	if next.Attempt == was.Attempt && !next.Abort && !was.Abort {
+		c.checkSteps(was, next)
+	}
+	for name, v := range was.Verbs {
+		if next.Verbs[name].Token == "" {
+			c.violated("verbs", "the answer to %s %s was dropped", name, v.Token)
+		}
+	}
+	if in.Status.Attempt != was.Attempt {
+		c.violated("17", "a status was persisted from an older one")
+	}
+}
+
+func (c *Cluster) checkPromotion(in plan.In, was, next v1alpha1.RolloutStatus) {
+	if was.Attempt == 0 || was.StableRS == "" && next.CurrentPodHash != next.StableRS {
+		return // recalled or adopted
+	}
+	for _, rs := range in.ReplicaSets {
+		if rs.Hash == next.StableRS && rs.Role == v1alpha1.RoleStable {
+			return // it was stable before: a crash lost the status
+		}
+	}
+	if c.Calm && c.AvailablePods(next.StableRS) < c.Replicas {
+		c.violated("7", "%s became stable with %d of %d pods available", next.StableRS, c.AvailablePods(next.StableRS), c.Replicas)
+	}
+	if was.StableRS != "" && was.Abort {
+		c.violated("4", "%s became stable although it was aborted", next.StableRS)
+	}
+}
+
+// checkSteps: a step is never skipped but by a person's word or for a first version.
+func (c *Cluster) checkSteps(was, next v1alpha1.RolloutStatus) {
+	from, to := at(was), at(next)
+	byWord := next.PromoteFull || was.StableRS == "" || len(next.Verbs) > 0 && !reflect.DeepEqual(next.Verbs, was.Verbs)
+	if byWord || to <= from || was.CurrentPodHash != next.CurrentPodHash || was.CurrentPodHash == was.StableRS {
+		return
+	}
+	if to != from+1 {
+		c.violated("7", "the step index went from %d to %d", from, to)
+	}
+	steps := c.Spec.Strategy.Canary.Steps
+	if int(from) >= len(steps) || steps[from].Analysis == nil {
+		return
+	}
+	for _, run := range c.runs {
+		if run.Kind == plan.RunStep && run.Hash == was.CurrentPodHash && run.Attempt == was.Attempt && run.Step == from &&
+			run.Phase == v1alpha1.AnalysisPhaseSuccessful {
+			return
+		}
+	}
+	c.violated("11", "step %d was left without a successful run of its own", from)
+}
+
+func at(st v1alpha1.RolloutStatus) int32 {
+	if st.CurrentStepIndex == nil {
+		return 0
+	}
+	return *st.CurrentStepIndex
+}
+
+// checkRevert: law 12, one per hash and attempt, and law 10.
+func (c *Cluster) checkRevert(want plan.RevertWant) {
+	for _, name := range c.asked {
+		if name == want.Name {
+			c.violated("12", "revert %s was asked for twice", want.Name)
+		}
+	}
+	c.asked = append(c.asked, want.Name)
+	if want.Spec.Reason == v1alpha1.AbortError {
+		c.violated("10", "a version that could not be measured is reverted")
+	}
+}

@@ -1,0 +1,201 @@
+package plansim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/reconciler/plan"
+	"github.com/pushback-dev/pushback/routers"
+)
+
+// kinds of objects, each with a cache of its own.
+var kinds = []string{"sets", "route", "services", "runs", "reverts"}
+
+type setsSeen struct {
+	sets     []plan.ReplicaSet
+	versions map[string]int64
+}
+
+// changed keeps a version of a kind of objects, for caches that lag behind.
+func (c *Cluster) changed(kind string) {
+	c.history[kind] = append(c.history[kind], c.snapshot(kind))
+}
+
+func (c *Cluster) snapshot(kind string) any {
+	switch kind {
+	case "sets":
+		seen := setsSeen{versions: map[string]int64{}}
+		for _, hash := range c.hashes() {
+			seen.sets = append(seen.sets, c.sets[hash].ReplicaSet)
+			seen.versions[hash] = c.sets[hash].version
+		}
+		return seen
+	case "route":
+		o := routers.Observed{Stable: c.route.stable, Canary: c.route.weight, Uniform: true, Verification: routers.VerificationUnknown}
+		if c.Verifies {
+			o.Verification = routers.Verified
+			if c.pendingWeights() {
+				o.Verification = routers.VerificationPending
+			}
+		}
+		return o
+	case "services":
+		var out [2]*plan.Service
+		for i, s := range c.services {
+			if s != nil {
+				out[i] = &plan.Service{Name: s.Name, Hash: s.Hash}
+			}
+		}
+		return out
+	case "runs":
+		return slices.Clone(c.runs)
+	}
+	return slices.Clone(c.reverts)
+}
+
+// cached is what the cache of a kind holds; it never goes back.
+func (c *Cluster) cached(kind string) any {
+	at := max(c.seenAt[kind], len(c.history[kind])-1-c.Lag[kind])
+	c.seenAt[kind] = at
+	return c.history[kind][at]
+}
+
+// Observe is what Decide is given. The Rollout itself is read live (law 17).
+func (c *Cluster) Observe() (plan.In, map[string]int64) {
+	seen := c.cached("sets").(setsSeen)
+	in := plan.In{
+		Now: c.Now, Namespace: "shop", Name: "web", Generation: c.generation, Deleting: c.Deleting,
+		Verbs: maps.Clone(c.Verbs), Spec: *c.Spec.DeepCopy(), Replicas: c.Replicas, Status: *c.Status.DeepCopy(),
+		Template: c.Template, Invalid: c.Invalid, Missing: c.Missing,
+		ReplicaSets: slices.Clone(seen.sets), RevertOn: c.RevertOn,
+		Runs: c.cached("runs").([]plan.Run), Reverts: c.cached("reverts").([]plan.Revert),
+	}
+	if c.Source != nil {
+		source := *c.Source
+		in.Source = &source
+	}
+	if c.Routed {
+		in.Routing = &plan.Routing{Observed: c.cached("route").(routers.Observed)}
+		if c.RouterErr != "" {
+			in.Routing = &plan.Routing{Err: c.RouterErr}
+		}
+		services := c.cached("services").([2]*plan.Service)
+		in.Stable, in.Canary = c.withEndpoints(services[0]), c.withEndpoints(services[1])
+	}
+	return in, seen.versions
+}
+
+// withEndpoints adds the ready endpoints, which are read live.
+func (c *Cluster) withEndpoints(seen *plan.Service) *plan.Service {
+	if seen == nil {
+		return nil
+	}
+	out := *seen
+	if !c.Endpoints {
+		return &out
+	}
+	out.ReadyHashes = map[string]int32{}
+	for _, hash := range c.hashes() {
+		real := c.Selects("stable")
+		if seen.Name == "web-canary" {
+			real = c.Selects("canary")
+		}
+		if n := c.AvailablePods(hash); n > 0 && (real == "" || real == hash) {
+			out.ReadyHashes[hash] = n
+		}
+	}
+	return &out
+}
+
+// Tick moves time on by whole seconds and lets the cluster work.
+func (c *Cluster) Tick(seconds int) {
+	for range seconds {
+		c.Now = c.Now.Add(1e9)
+		c.work()
+	}
+}
+
+// work is one round of everything else that runs in the cluster.
+func (c *Cluster) work() {
+	c.tickSets()
+	if before := c.cachedVerification(); before != c.snapshot("route") {
+		c.changed("route")
+	}
+	c.tickRuns()
+	c.tickReverts()
+}
+
+func (c *Cluster) cachedVerification() any { return c.history["route"][len(c.history["route"])-1] }
+
+func (c *Cluster) tickRuns() {
+	moved := false
+	for i := range c.runs {
+		run := &c.runs[i]
+		if run.Phase.Completed() {
+			continue
+		}
+		before := run.Phase
+		script := Script{After: 10e9, Phase: v1alpha1.AnalysisPhaseSuccessful}
+		if c.Verdict != nil {
+			script = c.Verdict(*run)
+		}
+		switch {
+		case run.Terminating:
+			run.Phase = v1alpha1.AnalysisPhaseSuccessful
+		case script.Phase != "" && !c.Now.Before(run.Created.Add(script.After)):
+			run.Phase, run.Detail = script.Phase, script.Detail
+			run.Measurements = []string{"measured " + run.Name}
+		default:
+			run.Phase = v1alpha1.AnalysisPhaseRunning
+		}
+		if run.Phase.Completed() {
+			at := c.Now
+			run.Completed = &at
+		}
+		if run.Phase != before {
+			moved = true
+			c.note("run", "%s is %s", run.Name, run.Phase)
+		}
+	}
+	if moved {
+		c.changed("runs")
+	}
+}
+
+// tickReverts is gitsync: it pushes the revert when Git declares the rejected
+// template, and reports when Git declares the stable one again.
+func (c *Cluster) tickReverts() {
+	if c.RevertAfter == 0 {
+		return
+	}
+	moved := false
+	for i := range c.reverts {
+		r := &c.reverts[i]
+		created := c.revertSeen[r.Name]
+		if r.Phase.Final() && r.Phase != "" || c.Now.Before(created.Add(c.RevertAfter)) {
+			continue
+		}
+		moved = true
+		switch {
+		case r.Phase == v1alpha1.RevertPushed:
+			r.Phase = v1alpha1.RevertObserved
+		case c.Source == nil || c.Source.Hash != r.Hash:
+			r.Phase = v1alpha1.RevertSuperseded
+			if c.Source != nil && c.Source.Hash == c.Status.StableRS {
+				r.Phase = v1alpha1.RevertAlreadyReverted
+			}
+		case c.Status.StableRS == "":
+			r.Phase = v1alpha1.RevertNoTarget
+		default:
+			r.Phase, r.Commit = v1alpha1.RevertPushed, fmt.Sprintf("revert-%d", i+1)
+			c.revertSeen[r.Name] = c.Now
+			c.note("gitsync", "pushes %s", r.Commit)
+			c.Commit(c.Status.StableRS, fmt.Sprintf("main@sha1:revert%d", i+1), "Revert web")
+		}
+	}
+	if moved {
+		c.changed("reverts")
+	}
+}

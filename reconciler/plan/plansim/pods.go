@@ -1,0 +1,129 @@
+package plansim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/pushback-dev/pushback/reconciler/plan"
+)
+
+// Behaviour is how the pods of a version behave.
+type Behaviour struct {
+	// ReadyAfter is how long a pod takes to become available.
+	ReadyAfter time.Duration
+	// Never makes pods that never become available.
+	Never bool
+	// Limit is how many pods become available at most; 0 for no limit.
+	Limit int
+}
+
+type pod struct {
+	created time.Time
+	broken  bool
+}
+
+// set is a ReplicaSet as it really is.
+type set struct {
+	plan.ReplicaSet
+	pods    []pod
+	version int64
+}
+
+func (c *Cluster) podAvailable(s *set, i int) bool {
+	b := c.Behaviours[s.Hash]
+	if b.Never || b.Limit > 0 && i >= b.Limit || s.pods[i].broken {
+		return false
+	}
+	return !c.Now.Before(s.pods[i].created.Add(b.ReadyAfter))
+}
+
+// AvailablePods is how many pods of a version are really available.
+func (c *Cluster) AvailablePods(hash string) int32 {
+	s := c.sets[hash]
+	if s == nil {
+		return 0
+	}
+	count := int32(0)
+	for i := range s.pods {
+		if c.podAvailable(s, i) {
+			count++
+		}
+	}
+	return count
+}
+
+// tickSets does what the ReplicaSet controller does: pods follow the wanted
+// size, unavailable ones go first, and the status follows the pods.
+func (c *Cluster) tickSets() {
+	for _, hash := range c.hashes() {
+		s := c.sets[hash]
+		if s.Deleting {
+			delete(c.sets, hash)
+			c.changed("sets")
+			continue
+		}
+		for len(s.pods) > int(s.Desired) {
+			c.dropPod(s)
+		}
+		for len(s.pods) < int(s.Desired) {
+			s.pods = append(s.pods, pod{created: c.Now})
+		}
+		before := s.ReplicaSet
+		s.Replicas, s.Available = int32(len(s.pods)), c.AvailablePods(hash)
+		s.Ready, s.Observed = s.Available, true
+		if before.Replicas != s.Replicas || before.Available != s.Available || !before.Observed {
+			s.version++
+			c.changed("sets")
+		}
+	}
+}
+
+func (c *Cluster) dropPod(s *set) {
+	for i := len(s.pods) - 1; i >= 0; i-- {
+		if !c.podAvailable(s, i) {
+			s.pods = slices.Delete(s.pods, i, i+1)
+			return
+		}
+	}
+	s.pods = s.pods[:len(s.pods)-1]
+}
+
+// BreakPods makes the first n pods of a version unavailable for good; they heal
+// when they are replaced.
+func (c *Cluster) BreakPods(hash string, n int) {
+	if s := c.sets[hash]; s != nil {
+		for i := range min(n, len(s.pods)) {
+			s.pods[i].broken = true
+		}
+	}
+}
+
+// HealPods undoes BreakPods.
+func (c *Cluster) HealPods(hash string) {
+	if s := c.sets[hash]; s != nil {
+		for i := range s.pods {
+			s.pods[i].broken = false
+		}
+	}
+}
+
+// DeleteSet deletes a version's ReplicaSet by hand.
+func (c *Cluster) DeleteSet(hash string) {
+	if s := c.sets[hash]; s != nil {
+		s.Deleting = true
+		s.pods = nil
+		s.version++
+		c.note("person", "deletes ReplicaSet %s", hash)
+		c.changed("sets")
+	}
+}
+
+func (c *Cluster) hashes() []string {
+	var out []string
+	for hash := range c.sets {
+		out = append(out, hash)
+	}
+	slices.SortFunc(out, cmp.Compare)
+	return out
+}

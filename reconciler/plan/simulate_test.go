@@ -1,0 +1,298 @@
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"pgregory.net/rapid"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/reconciler/plan"
+	"github.com/pushback-dev/pushback/reconciler/plan/plansim"
+)
+
+// world is a simulated cluster under random events, with what the test knows of it.
+type world struct {
+	*plansim.Cluster
+	commits int
+	tokens  int
+	faults  bool
+}
+
+// faults that a world may have; each property says which it can stand.
+type trouble struct {
+	crashes, stale, brokenPods, badRuns, persons, lostStatus, router, handEdits bool
+}
+
+var everything = trouble{crashes: true, stale: true, brokenPods: true, badRuns: true, persons: true, lostStatus: true, router: true, handEdits: true}
+
+func drawStrategy(t *rapid.T, routed bool) v1alpha1.CanaryStrategy {
+	var s v1alpha1.CanaryStrategy
+	n := rapid.IntRange(0, 5).Draw(t, "steps")
+	for range n {
+		switch rapid.IntRange(0, 4).Draw(t, "kind") {
+		case 0, 1:
+			s.Steps = append(s.Steps, setWeight(rapid.SampledFrom([]int32{0, 1, 5, 20, 33, 50, 75, 99, 100}).Draw(t, "weight")))
+		case 2:
+			s.Steps = append(s.Steps, pause(rapid.IntRange(1, 20).Draw(t, "pause")))
+		case 3:
+			s.Steps = append(s.Steps, analyse())
+		case 4:
+			s.Steps = append(s.Steps, setWeight(rapid.Int32Range(0, 100).Draw(t, "weight")), pause(3))
+		}
+	}
+	if rapid.Bool().Draw(t, "background") {
+		s.Analysis = background(rapid.Int32Range(0, 3).Draw(t, "startingStep"))
+	}
+	s.MaxSurge = ptr(intstr.FromInt32(rapid.Int32Range(0, 3).Draw(t, "maxSurge")))
+	s.MaxUnavailable = ptr(intstr.FromInt32(rapid.Int32Range(0, 2).Draw(t, "maxUnavailable")))
+	if routed {
+		s.TrafficRouting = gateway
+		s.AbortScaleDownDelaySeconds = ptr(rapid.SampledFrom([]int32{0, 1, 30}).Draw(t, "abortDelay"))
+		s.ScaleDownDelaySeconds = ptr(rapid.SampledFrom([]int32{0, 1, 30}).Draw(t, "scaleDownDelay"))
+	}
+	return s
+}
+
+func drawWorld(t *rapid.T, may trouble, routed bool) *world {
+	c := plansim.New(start, drawStrategy(t, routed), rapid.Int32Range(0, 7).Draw(t, "replicas"))
+	w := &world{Cluster: c, faults: true}
+	c.Spec.ProgressDeadlineSeconds = ptr(rapid.SampledFrom([]int32{20, 60, 600}).Draw(t, "deadline"))
+	c.Spec.ProgressDeadlineAbort = rapid.Bool().Draw(t, "deadlineAbort")
+	c.Spec.RevisionHistoryLimit = ptr(rapid.Int32Range(0, 2).Draw(t, "history"))
+	c.DataPlaneDelay = time.Duration(rapid.IntRange(0, 4).Draw(t, "dataPlaneDelay")) * time.Second
+	c.Verifies = rapid.Bool().Draw(t, "verifies")
+	c.Endpoints = rapid.Bool().Draw(t, "endpoints")
+	c.RevertAfter = time.Duration(rapid.IntRange(0, 10).Draw(t, "revertAfter")) * time.Second
+	for i := range versions {
+		c.Behaviours[version(i)] = plansim.Behaviour{
+			ReadyAfter: time.Duration(rapid.IntRange(0, 8).Draw(t, "readyAfter")) * time.Second,
+			Never:      may.brokenPods && i > 0 && rapid.IntRange(0, 3).Draw(t, "never") == 0,
+		}
+	}
+	outcomes := map[string]plansim.Script{}
+	c.Verdict = func(run plan.Run) plansim.Script {
+		s, known := outcomes[run.Name]
+		if !known {
+			s = plansim.Script{After: time.Duration(rapid.IntRange(0, 15).Draw(t, "runAfter")) * time.Second, Phase: v1alpha1.AnalysisPhaseSuccessful}
+			if may.badRuns && w.faults {
+				s.Phase = rapid.SampledFrom([]v1alpha1.AnalysisPhase{
+					v1alpha1.AnalysisPhaseSuccessful, v1alpha1.AnalysisPhaseSuccessful, v1alpha1.AnalysisPhaseSuccessful,
+					v1alpha1.AnalysisPhaseFailed, v1alpha1.AnalysisPhaseError, v1alpha1.AnalysisPhaseInconclusive,
+				}).Draw(t, "verdict")
+			}
+			outcomes[run.Name] = s
+		}
+		return s
+	}
+	if may.crashes {
+		c.Crash = func(string) bool { return w.faults && rapid.IntRange(0, 9).Draw(t, "crash") == 0 }
+	}
+	return w
+}
+
+const versions = 4
+
+func version(i int) string { return fmt.Sprintf("v%d", i+1) }
+
+// event lets something happen to the world.
+func (w *world) event(t *rapid.T, may trouble) {
+	kinds := []string{"commit", "docs", "scale"}
+	if may.persons {
+		kinds = append(kinds, "verb", "verb", "steps", "pause")
+	}
+	if may.lostStatus {
+		kinds = append(kinds, "lose")
+	}
+	if may.router && w.Routed {
+		kinds = append(kinds, "router")
+	}
+	if may.brokenPods {
+		kinds = append(kinds, "break", "heal")
+	}
+	if may.handEdits && w.Routed {
+		kinds = append(kinds, "weight")
+	}
+	w.tokens++
+	switch rapid.SampledFrom(kinds).Draw(t, "event") {
+	case "commit":
+		w.commits++
+		w.Commit(version(rapid.IntRange(0, versions-1).Draw(t, "version")), fmt.Sprintf("main@sha1:%07d", w.commits), "A commit")
+	case "docs":
+		// Git moves on without the template: gitsync writes nothing.
+	case "scale":
+		w.Scale(rapid.Int32Range(0, 7).Draw(t, "replicas"))
+	case "verb":
+		w.Send(rapid.SampledFrom([]string{
+			v1alpha1.AbortAnnotation, v1alpha1.PromoteAnnotation, v1alpha1.PromoteFullAnnotation, v1alpha1.RetryAnnotation,
+			v1alpha1.PauseAnnotation, v1alpha1.ResumeAnnotation, v1alpha1.RestartAnnotation,
+		}).Draw(t, "verb"), fmt.Sprintf("t%d", w.tokens))
+	case "steps":
+		edited := drawStrategy(t, w.Routed).Steps
+		w.Edit("edits the steps", func(s *v1alpha1.RolloutSpec) { s.Strategy.Canary.Steps = edited })
+	case "pause":
+		w.Edit("toggles spec.paused", func(s *v1alpha1.RolloutSpec) { s.Paused = !s.Paused })
+	case "lose":
+		w.LoseStatus()
+	case "router":
+		w.RefuseWeights = !w.RefuseWeights
+	case "break":
+		w.Calm = false
+		w.BreakPods(version(rapid.IntRange(0, versions-1).Draw(t, "version")), 2)
+	case "heal":
+		w.HealPods(version(rapid.IntRange(0, versions-1).Draw(t, "version")))
+	case "weight":
+		w.Calm = false
+		w.SetWeight(rapid.Int32Range(0, 100).Draw(t, "weight"))
+	}
+}
+
+// live lets time pass with passes and events at random.
+func (w *world) live(t *rapid.T, may trouble, rounds int) {
+	w.commits++
+	w.Commit("v1", "main@sha1:0000001", "The first commit")
+	for range rounds {
+		if rapid.IntRange(0, 5).Draw(t, "happens") == 0 {
+			w.event(t, may)
+		}
+		if may.stale {
+			for _, kind := range []string{"sets", "route", "services", "runs", "reverts"} {
+				w.Lag[kind] = rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "lag")
+			}
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "passes") {
+			w.Pass()
+		}
+		w.Tick(rapid.IntRange(0, 4).Draw(t, "seconds"))
+		w.verify(t)
+	}
+}
+
+func (w *world) verify(t *rapid.T) {
+	if len(w.Violations) > 0 {
+		t.Fatalf("broke %v\n%s", w.Violations, transcript(w.Cluster))
+	}
+}
+
+// calm ends all trouble; what follows must come to rest by itself.
+func (w *world) calm() {
+	w.faults = false
+	w.Lag = map[string]int{}
+	w.RefuseWeights, w.RouterErr = false, ""
+	w.Edit("ends the pause", func(s *v1alpha1.RolloutSpec) { s.Paused = false })
+	for i := range versions {
+		b := w.Behaviours[version(i)]
+		b.Never = false
+		w.Behaviours[version(i)] = b
+		w.HealPods(version(i))
+	}
+}
+
+// TestLaws drives a Rollout through random events, stale reads and crashes, and
+// checks the laws after every effect (see plansim).
+func TestLaws(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		routed bool
+		may    trouble
+	}{
+		{"routed/calm", true, trouble{badRuns: true, persons: true}},
+		{"routed/crashes", true, trouble{crashes: true, badRuns: true, persons: true, router: true}},
+		{"routed/stale", true, trouble{crashes: true, stale: true, badRuns: true, persons: true, router: true}},
+		{"routed/everything", true, everything},
+		{"basic/calm", false, trouble{badRuns: true, persons: true}},
+		{"basic/crashes", false, trouble{crashes: true, badRuns: true, persons: true}},
+		{"basic/stale", false, trouble{crashes: true, stale: true, badRuns: true, persons: true}},
+		{"basic/everything", false, everything},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				w := drawWorld(t, tc.may, tc.routed)
+				w.live(t, tc.may, rapid.IntRange(5, 60).Draw(t, "rounds"))
+			})
+		})
+	}
+}
+
+// TestComesToRest: once the trouble is over, everything ends Healthy on the live
+// template, or Degraded for a reason that stands, and from then on nothing is
+// written (law 9), whatever happened before.
+func TestComesToRest(t *testing.T) {
+	for _, routed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("routed=%v", routed), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				w := drawWorld(t, everything, routed)
+				w.live(t, everything, rapid.IntRange(5, 40).Draw(t, "rounds"))
+				w.calm()
+				w.settle(t)
+				w.mustBeAtRest(t)
+			})
+		})
+	}
+}
+
+// settle passes only when the plan or a watch asks for it, so that a wake-up
+// that was forgotten shows. A person answers what only a person can.
+func (w *world) settle(t *rapid.T) {
+	for i := range 40 {
+		w.Run(60, nil)
+		w.verify(t)
+		if w.Status.Phase == v1alpha1.RolloutPhasePaused {
+			verb := v1alpha1.ResumeAnnotation
+			if !slices.ContainsFunc(w.Status.PauseConditions, func(p v1alpha1.PauseCondition) bool {
+				return p.Reason == v1alpha1.PauseReasonUser || p.Reason == v1alpha1.PauseReasonInconclusiveAnalysis
+			}) {
+				verb = v1alpha1.PromoteAnnotation
+			}
+			w.Send(verb, fmt.Sprintf("settle%d", i))
+			continue
+		}
+		before := w.Writes
+		w.Run(120, nil)
+		if w.Writes == before && i > 12 {
+			return
+		}
+	}
+}
+
+func (w *world) mustBeAtRest(t *rapid.T) {
+	writes := w.Writes
+	for range 50 {
+		p := w.Pass()
+		if p.Split != nil || len(p.Services)+len(p.ReplicaSets)+len(p.Runs)+len(p.Prune)+len(p.PruneRuns)+len(p.Terminate)+len(p.Events) > 0 || p.Revert != nil {
+			t.Fatalf("not at rest: %+v\n%s", p, transcript(w.Cluster))
+		}
+		w.Tick(3)
+	}
+	if w.Writes != writes {
+		t.Fatalf("%d writes in steady state\n%s", w.Writes-writes, transcript(w.Cluster))
+	}
+	st := w.Status
+	switch {
+	case st.Phase == v1alpha1.RolloutPhaseHealthy && st.StableRS == w.Template.Hash && st.CurrentPodHash == st.StableRS:
+		w.mustServe(t, st.StableRS)
+	case st.Phase == v1alpha1.RolloutPhaseDegraded && (st.Abort && st.CurrentPodHash == w.Template.Hash || rejected(st, w.Template.Hash)):
+		if st.StableRS != "" {
+			w.mustServe(t, st.StableRS)
+		}
+	default:
+		t.Fatalf("came to rest as %s (%s), stable %s, current %s, template %s\n%s", st.Phase, st.Message, st.StableRS, st.CurrentPodHash, w.Template.Hash, transcript(w.Cluster))
+	}
+}
+
+func rejected(st v1alpha1.RolloutStatus, hash string) bool {
+	return slices.ContainsFunc(st.Rejected, func(r v1alpha1.RejectedVersion) bool { return r.Hash == hash && !r.Cleared })
+}
+
+func (w *world) mustServe(t *rapid.T, stable string) {
+	exists := w.Exists(stable) || w.Replicas == 0
+	if exists && w.AvailablePods(stable) != w.Replicas {
+		t.Fatalf("%d of %d pods of stable %s\n%s", w.AvailablePods(stable), w.Replicas, stable, transcript(w.Cluster))
+	}
+	if w.Routed && w.Replicas > 0 && (w.Weight() != 0 || w.Selects("stable") != stable) {
+		t.Fatalf("at rest the canary has %d%% and the stable Service selects %q\n%s", w.Weight(), w.Selects("stable"), transcript(w.Cluster))
+	}
+}
