@@ -333,3 +333,25 @@ func TestJudgeByBothConditions(t *testing.T) {
 		})
 	}
 }
+
+// The conditions of a template in Argo's form, over what Prometheus gives.
+func TestArgoTemplateInExpr(t *testing.T) {
+	m := v1alpha1.Metric{
+		ConditionLanguage: v1alpha1.ConditionExpr,
+		SuccessCondition:  "len(result) > 0 && result[0] < 0.5",
+		FailureCondition:  "len(result) > 0 && (isNaN(result[0]) || result[0] >= 0.5)",
+	}
+	for name, tc := range map[string]struct {
+		value any
+		want  string
+	}{
+		"fast":    {list(0.1), yes},
+		"slow":    {list(0.7), no},
+		"NaN":     {list(nan), no},
+		"no data": {list(), maybe},
+	} {
+		if got, message := verdictOf(t, m, tc.value); got != tc.want {
+			t.Errorf("%s: got %s (%s), want %s", name, got, message, tc.want)
+		}
+	}
+}

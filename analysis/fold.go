@@ -51,7 +51,7 @@ func (p Prepared) Fold(status v1alpha1.AnalysisRunStatus, measured []Measured, n
 		}
 	}
 	for _, x := range measured {
-		record(&results[x.Task.Index], x, at)
+		record(&results[x.Task.Index], x, roundUp(now))
 	}
 	for i, m := range p.metrics {
 		results[i].Measurements = keepLast(results[i].Measurements, m.retention)
@@ -79,7 +79,7 @@ func record(r *v1alpha1.MetricResult, x Measured, at metav1.Time) {
 		m.FinishedAt = &at
 		count(r, x.Phase)
 	} else {
-		resume := metav1.NewTime(at.Add(x.After))
+		resume := roundUp(at.Add(x.After))
 		m.ResumeAt, m.Metadata = &resume, x.Handle
 	}
 	if x.About != nil {
@@ -93,6 +93,12 @@ func record(r *v1alpha1.MetricResult, x Measured, at metav1.Time) {
 		r.Measurements[last].Message = sameAsNext
 	}
 	r.Measurements = append(r.Measurements, m)
+}
+
+// roundUp is the next whole second: a time that is stored must not lie before what it
+// says, or an interval that counts from it would be too short.
+func roundUp(now time.Time) metav1.Time {
+	return metav1.NewTime(now.Add(time.Second - time.Nanosecond).Truncate(time.Second))
 }
 
 func count(r *v1alpha1.MetricResult, phase v1alpha1.AnalysisPhase) {

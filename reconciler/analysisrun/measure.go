@@ -1,0 +1,180 @@
+package analysisrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/pushback-dev/pushback/analysis"
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+)
+
+// parallel is how many metrics of one run are measured at a time.
+const parallel = 10
+
+// errPanic says that a provider or a condition panicked. The log has the stack.
+var errPanic = errors.New("internal error while measuring")
+
+// measure carries out tasks in parallel, and returns what came of each in the order of
+// the tasks. Whatever goes wrong with one of them is its own Error.
+func (r *Reconciler) measure(ctx context.Context, run *v1alpha1.AnalysisRun, prepared analysis.Prepared, tasks []analysis.Task) []analysis.Measured {
+	secrets := r.readSecrets(ctx, run.Namespace, needed(run.Spec, prepared.Secrets(), tasks))
+	out := make([]analysis.Measured, len(tasks))
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for i, task := range tasks {
+		group.Go(func() error {
+			m := measurement{Reconciler: r, run: run, prepared: prepared, secrets: secrets, task: task, redactor: secrets.redactor()}
+			out[i] = m.take(ctx)
+			return nil // each outcome holds its own error
+		})
+	}
+	_ = group.Wait() // no function returns an error
+	return out
+}
+
+// needed are the Secrets that the metrics of the tasks use.
+func needed(spec v1alpha1.AnalysisRunSpec, args []v1alpha1.Argument, tasks []analysis.Task) []v1alpha1.Argument {
+	used := map[string]bool{}
+	for _, task := range tasks {
+		for _, name := range analysis.Placeholders(spec.Metrics[task.Index]) {
+			used[name] = true
+		}
+	}
+	var out []v1alpha1.Argument
+	for _, a := range args {
+		if used[a.Name] {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// measurement is one task with all that it takes.
+type measurement struct {
+	*Reconciler
+	run      *v1alpha1.AnalysisRun
+	prepared analysis.Prepared
+	secrets  secretValues
+	task     analysis.Task
+	redactor analysis.Redactor
+}
+
+// take carries the task out. No secret is in what it returns.
+func (m measurement) take(ctx context.Context) (out analysis.Measured) {
+	started := m.Now()
+	defer func() {
+		if cause := recover(); cause != nil {
+			log.FromContext(ctx).Error(errPanic, "Panic while measuring", "metric", m.task.Metric, "panic", m.redactor.Redact(fmt.Sprint(cause)), "stack", string(debug.Stack()))
+			out = analysis.Failure(m.task, started, errPanic)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, m.MeasureTimeout)
+	defer cancel()
+	if m.task.Action == analysis.Stop {
+		return m.stop(ctx)
+	}
+	out, err := m.ask(ctx)
+	if err != nil {
+		out = analysis.Failure(m.task, started, err)
+	}
+	out.Started = started
+	out.Message = m.redactor.Redact(out.Message)
+	out.Value = m.redactor.Redact(out.Value)
+	out.Metadata = m.redactor.RedactMap(out.Metadata)
+	out.About = m.redactor.RedactMap(out.About)
+	return out
+}
+
+// ask begins or resumes the measurement and has its value judged.
+func (m measurement) ask(ctx context.Context) (analysis.Measured, error) {
+	metric, err := m.metric()
+	if err != nil {
+		return analysis.Measured{}, err
+	}
+	conditions, err := analysis.Compile(metric)
+	if err != nil {
+		return analysis.Measured{}, err
+	}
+	provider, err := m.Providers(metric.Provider)
+	if err != nil {
+		return analysis.Measured{}, err
+	}
+	query := m.query(metric)
+	outcome, err := provider.Measure(ctx, query, m.prior())
+	if err != nil {
+		return analysis.Measured{}, err
+	}
+	out := analysis.Measured{Task: m.task}
+	if d, ok := provider.(analysis.Describer); ok {
+		out.About = d.Describe(query)
+	}
+	switch o := outcome.(type) {
+	case analysis.Pending:
+		out.Phase, out.Handle, out.After = v1alpha1.AnalysisPhaseRunning, o.Handle, o.After
+	case analysis.Sample:
+		out.Value, out.Metadata = analysis.Text(o.Value), o.Metadata
+		if out.Phase, out.Message = o.Verdict, o.Message; !o.Verdict.Completed() {
+			out.Phase, out.Message = analysis.Judge(conditions, o.Value, query.At)
+		}
+	default:
+		return analysis.Measured{}, fmt.Errorf("the provider gave a %T", outcome)
+	}
+	return out, nil
+}
+
+// stop ends what is under way at the provider. A provider that can't be told is logged:
+// the run ends all the same.
+func (m measurement) stop(ctx context.Context) analysis.Measured {
+	if err := m.terminate(ctx); err != nil {
+		log.FromContext(ctx).Error(errors.New(m.redactor.Redact(err.Error())), "A measurement could not be stopped", "metric", m.task.Metric)
+	}
+	return analysis.Stopped(m.task)
+}
+
+func (m measurement) terminate(ctx context.Context) error {
+	metric, err := m.metric()
+	if err != nil {
+		return err
+	}
+	provider, err := m.Providers(metric.Provider)
+	if err != nil {
+		return err
+	}
+	if t, ok := provider.(analysis.Terminator); ok {
+		return t.Terminate(ctx, m.query(metric), m.prior())
+	}
+	return nil
+}
+
+// metric has its arguments put in; a Secret that it uses and that can't be read is an
+// error, never an empty value.
+func (m measurement) metric() (v1alpha1.Metric, error) {
+	values, err := m.secrets.forMetric(m.run.Spec.Metrics[m.task.Index])
+	if err != nil {
+		return v1alpha1.Metric{}, err
+	}
+	return m.prepared.Metric(m.task.Index, values)
+}
+
+func (m measurement) query(metric v1alpha1.Metric) analysis.Query {
+	return analysis.Query{
+		Metric: metric.Name, Provider: metric.Provider, Namespace: m.run.Namespace,
+		At: m.Now(), ID: m.task.ID(string(m.run.UID)), Redactor: m.redactor,
+	}
+}
+
+// prior is the handle of a measurement under way; nil when the task begins one.
+func (m measurement) prior() analysis.Handle {
+	if m.task.Action == analysis.Begin {
+		return nil
+	}
+	if m.task.Prior.Metadata == nil {
+		return analysis.Handle{}
+	}
+	return m.task.Prior.Metadata
+}
