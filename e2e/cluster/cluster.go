@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -21,6 +22,9 @@ import (
 
 // StartTimeout bounds each of the three servers' starts. An idle machine needs seconds; this is for a loaded one.
 const StartTimeout = 120 * time.Second
+
+// ErrInUse says that another cluster runs in the folder.
+var ErrInUse = errors.New("another cluster runs in this folder")
 
 // Options of Start. The zero value is a cluster in a temporary folder, built if need be.
 type Options struct {
@@ -43,7 +47,8 @@ type Cluster struct {
 	ownDir  bool
 	pki     *pki
 	host    string
-	audit   string // path of the audit log, empty without one
+	owned   *os.File // the lock on dir, nil before it is taken
+	audit   string   // path of the audit log, empty without one
 	leases  []*ports.Lease
 	failed  chan error
 	mu      sync.Mutex
@@ -124,9 +129,14 @@ func (c *Cluster) prepare(o Options) error {
 		return err
 	}
 	c.dir = dir
-	// The data of an earlier run would be encrypted to other keys and hold other tokens.
-	if err := os.RemoveAll(filepath.Join(c.dir, "etcd")); err != nil {
-		return fmt.Errorf("removing the data of an earlier run: %w", err)
+	if err := c.own(); err != nil {
+		return err
+	}
+	// The data of an earlier run holds objects signed with keys that are gone, and its logs are of other servers.
+	for _, old := range []string{"etcd", "logs", "audit.log"} {
+		if err := os.RemoveAll(filepath.Join(c.dir, old)); err != nil {
+			return fmt.Errorf("removing what an earlier run left: %w", err)
+		}
 	}
 	if err := os.MkdirAll(filepath.Join(c.dir, "logs"), 0o700); err != nil {
 		return fmt.Errorf("making the folder of logs: %w", err)
@@ -137,6 +147,23 @@ func (c *Cluster) prepare(o Options) error {
 	if o.AuditWrites {
 		return c.prepareAudit()
 	}
+	return nil
+}
+
+// own makes the folder and locks it until Stop. Errors: ErrInUse.
+func (c *Cluster) own() error {
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return fmt.Errorf("making the folder of the cluster: %w", err)
+	}
+	file, err := os.OpenFile(filepath.Join(c.dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("locking the folder of the cluster: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		file.Close()
+		return fmt.Errorf("%w: %s", ErrInUse, c.dir)
+	}
+	c.owned = file
 	return nil
 }
 
@@ -173,10 +200,14 @@ func (c *Cluster) Stop() error {
 	for _, l := range c.leases {
 		l.Release()
 	}
+	if c.owned != nil && !c.ownDir {
+		errs = append(errs, os.RemoveAll(filepath.Join(c.dir, "etcd")))
+	}
 	if c.ownDir {
 		errs = append(errs, os.RemoveAll(c.dir))
-	} else if c.dir != "" {
-		errs = append(errs, os.RemoveAll(filepath.Join(c.dir, "etcd")))
+	}
+	if c.owned != nil {
+		errs = append(errs, c.owned.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -200,6 +200,31 @@ func TestServerThatDoesNotStartIsNamedWithItsLog(t *testing.T) {
 	}
 }
 
+func TestFolderIsOfOneClusterAtATime(t *testing.T) {
+	shared.Cluster(t)
+	assets, err := cluster.Build(t.Context(), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	first, err := cluster.Start(t.Context(), cluster.Options{Assets: assets, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cluster.Start(t.Context(), cluster.Options{Assets: assets, Dir: dir}); !errors.Is(err, cluster.ErrInUse) {
+		t.Errorf("err = %v, want %v", err, cluster.ErrInUse)
+	}
+	if _, err := clientOf(t, first.RESTConfig()).CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Errorf("the cluster that ran was harmed: %v", err)
+	}
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(first.LogDir(), "kube-apiserver.log")); err != nil {
+		t.Errorf("the logs of a folder that was given are gone: %v", err)
+	}
+}
+
 func TestStartStopsWithItsContext(t *testing.T) {
 	shared.Cluster(t)
 	assets, err := cluster.Build(t.Context(), os.Stderr)

@@ -235,6 +235,7 @@ func TestProbes(t *testing.T) {
 	ready.Spec.Containers[0].ReadinessProbe = httpProbe("/health")
 	live := f.pod("live", appImage+":v1", "serve")
 	live.Spec.Containers[0].StartupProbe, live.Spec.Containers[0].LivenessProbe = httpProbe("/health"), httpProbe("/health")
+	live.Spec.Containers[0].StartupProbe.FailureThreshold = 30
 	for _, p := range []*corev1.Pod{ready, live} {
 		f.create(p)
 		pod := f.until(p.Name, isReady)
