@@ -93,8 +93,9 @@ func namesAnother(service *Service, hash string) bool {
 	return service.ReadyHashes == nil || service.ReadyHashes[service.Hash] > 0
 }
 
-// named says that a Service sends what it gets to this hash, by its selector or
-// by endpoints that are left from it.
+// named says that a Service sends what it gets to this hash: by its selector, by
+// endpoints that are left from it, or by the selector that was written last and
+// may not be seen yet.
 func named(in In, hash string) bool {
 	for _, service := range []*Service{in.Stable, in.Canary} {
 		if service == nil || service.Hash == "" {
@@ -104,7 +105,18 @@ func named(in In, hash string) bool {
 			return true
 		}
 	}
-	return false
+	stable, canary := written(in)
+	return hash != "" && (stable == hash || canary == hash)
+}
+
+// written are the hashes that the Services were made to select last, as the
+// persisted status remembers; empty when it doesn't.
+func written(in In) (stable, canary string) {
+	w := in.Status.Canary.Weights
+	if w == nil || !routed(in) {
+		return "", ""
+	}
+	return w.Stable.PodTemplateHash, w.Canary.PodTemplateHash
 }
 
 // confirmationPending says that a person is to be asked before the first pod.

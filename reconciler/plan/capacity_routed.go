@@ -117,9 +117,25 @@ func shrinkable(in In, st v1alpha1.RolloutStatus, weight int32) bool {
 	if in.Routing.Err != "" || !weightSeen(st, weight) || in.Routing.Verification == routers.VerificationPending {
 		return false
 	}
-	delay := settle
+	return !in.Now.Before(st.Canary.Weights.Since.Add(shrinkDelay(in)))
+}
+
+func shrinkDelay(in In) time.Duration {
 	if in.Routing.Verification == routers.VerificationUnknown {
-		delay += scaleDownDelay(in)
+		return settle + scaleDownDelay(in)
 	}
-	return !in.Now.Before(st.Canary.Weights.Since.Add(delay))
+	return settle
+}
+
+// shrinkAt is when the version in progress may give up pods that it holds for a
+// weight that it had; false when it holds none, or the weight isn't seen yet.
+func shrinkAt(in In, st v1alpha1.RolloutStatus) (time.Time, bool) {
+	if !routed(in) || !inProgress(st) || st.StableRS == "" || in.Routing.Err != "" {
+		return time.Time{}, false
+	}
+	weight := stepWeight(steps(in), index(st))
+	if desired(find(in, st.CurrentPodHash)) <= share(wholeSize(in, st), weight) || !weightSeen(st, weight) {
+		return time.Time{}, false
+	}
+	return st.Canary.Weights.Since.Add(shrinkDelay(in)), true
 }

@@ -42,9 +42,9 @@ func Decide(in In) Plan {
 	var w weight
 	if routed(in) {
 		w = decideWeight(in, st)
-		st = rememberWeights(in, st, w)
 		p.Split = wantSplit(in, w)
 		p.Services = wantServices(in, st)
+		st = rememberWeights(in, st, w, p.Services)
 	}
 	p.ReplicaSets = wantReplicaSets(in, st)
 	p.Prune = prune(in, st)

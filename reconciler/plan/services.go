@@ -37,18 +37,25 @@ func wantServices(in In, st v1alpha1.RolloutStatus) []ServiceWant {
 	if !routed(in) || !usable(in) && !takenBack(st) {
 		return nil
 	}
+	stable, canary := written(in)
 	var out []ServiceWant
 	if in.Stable != nil {
-		if hash := stableSelects(in, st); hash != in.Stable.Hash {
-			out = append(out, ServiceWant{Name: in.Stable.Name, Hash: hash})
-		}
+		out = append(out, switchTo(*in.Stable, stableSelects(in, st), stable)...)
 	}
 	if in.Canary != nil {
-		if hash := canarySelects(in, st); hash != in.Canary.Hash {
-			out = append(out, ServiceWant{Name: in.Canary.Name, Hash: hash})
-		}
+		out = append(out, switchTo(*in.Canary, canarySelects(in, st), canary)...)
 	}
 	return out
+}
+
+// switchTo wants a selector that is neither seen nor was written last. When only
+// one of the two says so, the cache may be behind: writing what is there already
+// is no write.
+func switchTo(s Service, hash, last string) []ServiceWant {
+	if hash == s.Hash && (last == "" || last == hash) {
+		return nil
+	}
+	return []ServiceWant{{Name: s.Name, Hash: hash}}
 }
 
 // stableSelects is the hash for the stable Service: that of the persisted stable

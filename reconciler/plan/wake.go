@@ -18,7 +18,12 @@ const (
 func wake(in In, p Plan, changed bool) time.Duration {
 	st := p.Status
 	var due []time.Duration
-	at := func(t time.Time) { due = append(due, max(t.Sub(in.Now), wakeSoon)) }
+	at := func(t time.Time) {
+		if !t.After(in.Now) {
+			t = in.Now.Add(wakeTraffic) // overdue: something else is being waited for
+		}
+		due = append(due, t.Sub(in.Now))
+	}
 	if changed {
 		due = append(due, wakeSoon)
 	}
@@ -34,6 +39,9 @@ func wake(in In, p Plan, changed bool) time.Duration {
 		} else if onTheMove(in, st) {
 			due = append(due, wakeTraffic)
 		}
+	}
+	if t, waits := shrinkAt(in, st); waits {
+		at(t)
 	}
 	if st.Progress != nil && !overdue(in, st) {
 		at(st.Progress.Since.Add(progressDeadline(in)))

@@ -110,7 +110,8 @@ func goHome(in In, st v1alpha1.RolloutStatus) weight {
 		return weight{target: 0, hold: st.StableRS == ""}
 	case st.StableRS == "":
 		return weight{target: seen, hold: true, stranded: takenBack(st)}
-	case serviceHash(in.Canary) == st.StableRS && !serves(in.Stable, st.StableRS):
+	case serviceHash(in.Canary) == st.StableRS && serviceHash(in.Stable) != st.StableRS,
+		serviceHash(in.Canary) == st.StableRS && in.Replicas > 0 && !serves(in.Stable, st.StableRS):
 		return weight{target: seen, hold: true, why: "the stable Service is to select the promoted version first"}
 	case stranded(in, st):
 		return weight{target: seen, hold: true, stranded: true, why: "no pod of the stable version is available"}
@@ -177,15 +178,24 @@ func raiseGate(in In, st v1alpha1.RolloutStatus, limit int32) string {
 	return ""
 }
 
-// rememberWeights puts what is wanted into the status.
-func rememberWeights(in In, st v1alpha1.RolloutStatus, w weight) v1alpha1.RolloutStatus {
+// rememberWeights puts what is wanted of weights and selectors into the status.
+func rememberWeights(in In, st v1alpha1.RolloutStatus, w weight, services []ServiceWant) v1alpha1.RolloutStatus {
 	prior := st.Canary.Weights
+	stable, canaryHash := serviceHash(in.Stable), serviceHash(in.Canary)
+	for _, s := range services {
+		if in.Stable != nil && s.Name == in.Stable.Name {
+			stable = s.Hash
+		}
+		if in.Canary != nil && s.Name == in.Canary.Name {
+			canaryHash = s.Hash
+		}
+	}
 	if in.Routing.Err != "" && prior == nil {
 		return st
 	}
 	next := &v1alpha1.TrafficWeights{
-		Canary: v1alpha1.WeightDestination{Weight: w.target, ServiceName: canary(in).CanaryService, PodTemplateHash: serviceHash(in.Canary)},
-		Stable: v1alpha1.WeightDestination{Weight: routers.MaxWeight - w.target, ServiceName: canary(in).StableService, PodTemplateHash: serviceHash(in.Stable)},
+		Canary: v1alpha1.WeightDestination{Weight: w.target, ServiceName: canary(in).CanaryService, PodTemplateHash: canaryHash},
+		Stable: v1alpha1.WeightDestination{Weight: routers.MaxWeight - w.target, ServiceName: canary(in).StableService, PodTemplateHash: stable},
 	}
 	if prior != nil {
 		next.Verified = prior.Verified
