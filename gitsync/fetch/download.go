@@ -25,8 +25,12 @@ const growth = 16 << 20
 func (s *Store) advance(ctx context.Context, tip plumbing.Hash) error {
 	if s.objects != nil && s.objects.size() <= 2*s.baseSize+growth {
 		err := s.download(ctx, s.objects, request{wants: []plumbing.Hash{tip}, shallow: s.tip})
-		if err == nil || ctx.Err() != nil {
+		if err == nil {
 			s.tip = tip
+			return nil
+		}
+		// A fresh clone helps when what is held doesn't fit, not when we aren't let in.
+		if ctx.Err() != nil || s.wire.classify(err) == gitsync.ErrAuth || s.wire.recorder.wait() > 0 {
 			return err
 		}
 	}

@@ -37,7 +37,7 @@ func newRepo(t *testing.T, files map[string]string) *repo {
 	t.Helper()
 	r := &repo{t: t, bare: filepath.Join(t.TempDir(), "r.git"), work: filepath.Join(t.TempDir(), "work")}
 	r.run("", "init", "-q", "--bare", "-b", "main", r.bare)
-	for _, pair := range [][2]string{{"http.receivepack", "true"}, {"uploadpack.allowFilter", "true"}} {
+	for _, pair := range [][2]string{{"http.receivepack", "true"}, {"uploadpack.allowFilter", "true"}, {"core.fsync", "none"}, {"gc.auto", "0"}} {
 		r.run(r.bare, "config", pair[0], pair[1])
 	}
 	r.run("", "init", "-q", "-b", "main", r.work)
@@ -131,6 +131,7 @@ func (r *repo) try(dir string, args ...string) (string, error) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
+		"GIT_CONFIG_COUNT=2", "GIT_CONFIG_KEY_0=core.fsync", "GIT_CONFIG_VALUE_0=none", "GIT_CONFIG_KEY_1=gc.auto", "GIT_CONFIG_VALUE_1=0",
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com")
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSpace(string(out)), err
@@ -200,16 +201,6 @@ func mustRead(t *testing.T, tree *fetch.Tree, name string) string {
 func spec(message string) fetch.CommitSpec {
 	who := fetch.Identity{Name: "Pushback", Email: "pushback@example.com"}
 	return fetch.CommitSpec{Author: who, Committer: who, When: time.Unix(1_700_000_000, 0), Message: message}
-}
-
-// stdin runs git with an input.
-func (r *repo) stdin(dir, input string, args ...string) {
-	r.t.Helper()
-	cmd := exec.Command("git", args...)
-	cmd.Dir, cmd.Stdin = dir, strings.NewReader(input)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		r.t.Fatalf("git %v: %v\n%s", args, err, out)
-	}
 }
 
 // incompressible text of n bytes, the same every time.
