@@ -637,3 +637,20 @@ func TestDetailOfAJudgedValue(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
+
+// Stored times have whole seconds; an interval is never shorter than it says for it.
+func TestIntervalIsAMinimum(t *testing.T) {
+	m := promMetric("m", "up")
+	m.Interval = "1s"
+	p := prepare(t, v1alpha1.AnalysisRunSpec{Metrics: []v1alpha1.Metric{m}})
+	late := t0.Add(900 * time.Millisecond)
+	status := p.Fold(v1alpha1.AnalysisRunStatus{}, nil, late)
+	status = p.Fold(status, []Measured{{Task: p.Due(status, late)[0], Phase: success, Started: late}}, late)
+	after, ok := p.Wake(status, late)
+	if !ok || after < time.Second || after >= 2*time.Second {
+		t.Errorf("the next measurement is due after %s, want 1s to 2s", after)
+	}
+	if early := p.Due(status, late.Add(999*time.Millisecond)); len(early) > 0 {
+		t.Error("it is due before its interval is over")
+	}
+}
