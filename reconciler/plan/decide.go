@@ -8,8 +8,9 @@ import (
 // nothing of its input, and the same input gives the same plan.
 //
 // The order is the precedence of law 8: what was lost is recalled; persons are
-// heard, an abort first; a newer template is taken up; the current version is
-// condemned or moves on by at most one step. Weights, Services and pods then
+// heard, an abort first; the current version is condemned; a newer template is
+// taken up, unless paused or held; or else the current version moves on by at
+// most one step. Weights, Services and pods then
 // follow from the status that comes out of it, each bounded by what was observed,
 // so that their order and a crash between any two of them don't matter. What
 // raises a weight or moves a Service to a version follows from the persisted
@@ -24,15 +25,17 @@ func Decide(in In) Plan {
 	st = noticeWeights(in, st)
 	st, said := obey(in, st)
 	note(said)
-	st, said = heedTrailers(in, st)
-	note(said)
-	st, said = takeUp(in, st)
-	note(said)
 	st, said = noticeRuns(in, st)
 	note(said)
 	st = progress(in, st)
 	st, said = condemn(in, st)
 	note(said)
+	st, said = heedTrailers(in, st)
+	note(said)
+	if !st.Abort || in.Status.Abort { // an abort has its pass to itself
+		st, said = takeUp(in, st)
+		note(said)
+	}
 	st, said = advance(in, st)
 	note(said)
 	st, said = followReverts(in, st)

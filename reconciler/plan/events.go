@@ -20,8 +20,13 @@ func changes(in In, p Plan) []Event {
 		"Took back template %s%s: %s", is.CurrentPodHash, byCommit(in, is.CurrentPodHash), is.AbortMessage)
 	say(wantedCanary(is) != wantedCanary(was) && p.Split != nil, false, v1alpha1.ReasonTrafficWeightUpdated,
 		"Moved the canary's traffic from %d%% to %d%%", liveCanary(in), wantedCanary(is))
+	stable, canary := written(in)
 	for _, s := range p.Services {
-		say(true, false, v1alpha1.ReasonSwitchService, "Switched Service %s to template %s", s.Name, s.Hash)
+		last := stable
+		if in.Canary != nil && s.Name == in.Canary.Name {
+			last = canary
+		}
+		say(s.Hash != last, false, v1alpha1.ReasonSwitchService, "Switched Service %s to template %s", s.Name, s.Hash)
 	}
 	for _, set := range p.ReplicaSets {
 		rs := find(in, set.Hash)

@@ -20,7 +20,7 @@ type note struct {
 // time and no counter that changes by itself.
 func judge(in In, st v1alpha1.RolloutStatus, w weight) note {
 	for _, check := range []func(In, v1alpha1.RolloutStatus, weight) (note, bool){
-		noteInvalid, noteAborted, noteMissing, noteHeld, noteStranded, noteOverdue, notePaused, noteProgressing,
+		noteInvalid, noteAborted, noteMissing, noteStranded, noteFrozen, noteHeld, noteOverdue, notePaused, noteProgressing,
 	} {
 		if n, applies := check(in, st, w); applies {
 			return n
@@ -131,11 +131,13 @@ func noteOverdue(in In, st v1alpha1.RolloutStatus, _ weight) (note, bool) {
 		message: "ProgressDeadlineExceeded: " + deadlineMessage(in, st)}, overdue(in, st)
 }
 
-func notePaused(in In, st v1alpha1.RolloutStatus, _ weight) (note, bool) {
+func noteFrozen(in In, st v1alpha1.RolloutStatus, _ weight) (note, bool) {
+	return note{phase: v1alpha1.RolloutPhasePaused, reason: v1alpha1.ReasonPaused, message: "manually paused"}, frozen(in, st)
+}
+
+func notePaused(_ In, st v1alpha1.RolloutStatus, _ weight) (note, bool) {
 	n := note{phase: v1alpha1.RolloutPhasePaused, reason: v1alpha1.ReasonPaused}
 	switch {
-	case frozen(in, st):
-		n.message = "manually paused"
 	case confirmationPending(st):
 		n.message = fmt.Sprintf("%s: template %s says that it can't be taken back; promote starts its first pod", v1alpha1.PauseReasonIrreversibleUnconfirmed, st.CurrentPodHash)
 	case hasPause(st, v1alpha1.PauseReasonInconclusiveAnalysis):

@@ -50,19 +50,19 @@ func wantServices(in In, st v1alpha1.RolloutStatus) []ServiceWant {
 
 // switchTo wants a selector that is neither seen nor was written last. When only
 // one of the two says so, the cache may be behind: writing what is there already
-// is no write.
+// is no write. An empty hash leaves the Service alone.
 func switchTo(s Service, hash, last string) []ServiceWant {
-	if hash == s.Hash && (last == "" || last == hash) {
+	if hash == "" || hash == s.Hash && (last == "" || last == hash) {
 		return nil
 	}
 	return []ServiceWant{{Name: s.Name, Hash: hash}}
 }
 
 // stableSelects is the hash for the stable Service: that of the persisted stable
-// version, once switching to it loses nothing.
+// version, once switching to it loses nothing; empty until then.
 func stableSelects(in In, st v1alpha1.RolloutStatus) string {
 	now, to := in.Stable.Hash, in.Status.StableRS
-	if to == "" || to != st.StableRS || now == to {
+	if to != st.StableRS || now == to {
 		return now
 	}
 	target := available(find(in, to))
@@ -73,29 +73,33 @@ func stableSelects(in In, st v1alpha1.RolloutStatus) string {
 	case in.Replicas == 0 && now != "" && available(find(in, now)) == 0:
 		return to // nobody serves, and nobody is to
 	case target == 0:
-		return now
+		return ""
 	case now == "" && inProgress(st):
 		return to // a stable version that lost pods must not keep a good one from getting out
 	case now != "" && target >= available(find(in, now)):
 		return to
 	}
-	return now
+	return ""
 }
 
-// canarySelects is the hash for the canary Service. It is only moved while it
-// has no traffic: to the version in progress when that has the pods it needs,
-// and otherwise home to stable when the version that it names is to go.
+// canarySelects is the hash for the canary Service; empty leaves it alone. It is
+// only moved while it has no traffic: to the version in progress when that has
+// the pods it needs, and otherwise home to stable when the version that it names
+// is to go.
 func canarySelects(in In, st v1alpha1.RolloutStatus) string {
 	now := in.Canary.Hash
+	if inProgress(st) && now == st.CurrentPodHash {
+		return now
+	}
 	if st.StableRS == "" {
 		return onlyServing(in, st, now)
 	}
 	if !settledAtZero(in, st) {
-		return now
+		return ""
 	}
 	if inProgress(st) {
-		if frozen(in, st) || !ready(in) || confirmationPending(st) || now == st.CurrentPodHash {
-			return now
+		if halted(in, st) || confirmationPending(st) {
+			return ""
 		}
 		if pods := available(find(in, st.CurrentPodHash)); pods > 0 && pods >= stepSize(in, st) {
 			return st.CurrentPodHash
@@ -103,7 +107,7 @@ func canarySelects(in In, st v1alpha1.RolloutStatus) string {
 		return homeFrom(in, st, now)
 	}
 	if lingers(in, st, now) {
-		return now
+		return ""
 	}
 	return homeFrom(in, st, now)
 }
@@ -113,28 +117,28 @@ func canarySelects(in In, st v1alpha1.RolloutStatus) string {
 // Service is left alone until it is stable (C65).
 func onlyServing(in In, st v1alpha1.RolloutStatus, now string) string {
 	if !inProgress(st) || firstVersion(in, st) || !ready(in) || available(find(in, now)) > 0 {
-		return now
+		return ""
 	}
 	if available(find(in, st.CurrentPodHash)) >= max(in.Replicas, 1) {
 		return st.CurrentPodHash
 	}
-	return now
+	return ""
 }
 
-// homeFrom is stable's hash, if stable is persisted and can serve; else what it is.
+// homeFrom is stable's hash, if stable is persisted and can serve.
 func homeFrom(in In, st v1alpha1.RolloutStatus, now string) string {
 	to := in.Status.StableRS
-	if to == "" || to != st.StableRS {
-		return now
+	if to != st.StableRS {
+		return ""
 	}
 	needed := int32(1)
 	if now == "" { // the first takeover of a Service that others may be using
 		needed = max(in.Replicas-unavailable(in), 1)
 	}
-	if available(find(in, to)) >= needed {
+	if now == to || available(find(in, to)) >= needed {
 		return to
 	}
-	return now
+	return ""
 }
 
 // abortedAt is when a version was taken back that nothing has followed yet but

@@ -181,7 +181,13 @@ func raiseGate(in In, st v1alpha1.RolloutStatus, limit int32) string {
 // rememberWeights puts what is wanted of weights and selectors into the status.
 func rememberWeights(in In, st v1alpha1.RolloutStatus, w weight, services []ServiceWant) v1alpha1.RolloutStatus {
 	prior := st.Canary.Weights
-	stable, canaryHash := serviceHash(in.Stable), serviceHash(in.Canary)
+	stable, canaryHash := written(in)
+	if stable == "" {
+		stable = serviceHash(in.Stable)
+	}
+	if canaryHash == "" {
+		canaryHash = serviceHash(in.Canary)
+	}
 	for _, s := range services {
 		if in.Stable != nil && s.Name == in.Stable.Name {
 			stable = s.Hash

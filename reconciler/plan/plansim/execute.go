@@ -115,6 +115,10 @@ func (c *Cluster) executeServices(p plan.Plan) bool {
 }
 
 func (c *Cluster) executeSets(in plan.In, p plan.Plan, versions map[string]int64) bool {
+	fresh := len(versions) == len(c.sets)
+	for hash, s := range c.sets {
+		fresh = fresh && versions[hash] == s.version
+	}
 	for _, want := range p.ReplicaSets {
 		if c.crash("set") {
 			return false
@@ -123,8 +127,8 @@ func (c *Cluster) executeSets(in plan.In, p plan.Plan, versions map[string]int64
 		if want.Create != (live == nil) || live != nil && live.version != versions[want.Hash] {
 			return false // a lost race
 		}
-		if (live == nil || want.Replicas > live.Desired) && len(versions) != len(c.sets) {
-			return false // more pods rest on all ReplicaSets being seen: they are listed live before
+		if (live == nil || want.Replicas > live.Desired) && !fresh {
+			return false // more pods rest on all ReplicaSets: they are listed live before
 		}
 		c.Writes++
 		if live == nil {
