@@ -185,15 +185,16 @@ func (r *Reconciler) observeRouting(ctx context.Context, seen *observed) error {
 	live, err := router.Observe(ctx, seen.target)
 	var missing *routers.NotFoundError
 	var invalid *routers.InvalidError
+	var config *routers.ConfigError
 	switch {
 	case err == nil:
 		seen.in.Routing = &plan.Routing{Observed: live}
 	case errors.As(err, &missing):
 		seen.in.Missing = append(seen.in.Missing, missing.Error())
 		seen.in.Routing = &plan.Routing{Err: missing.Error()}
-	case errors.As(err, &invalid):
-		seen.in.Invalid = append(seen.in.Invalid, invalid.Error())
-		seen.in.Routing = &plan.Routing{Err: invalid.Error()}
+	case errors.As(err, &invalid), errors.As(err, &config):
+		seen.in.Invalid = append(seen.in.Invalid, err.Error())
+		seen.in.Routing = &plan.Routing{Err: err.Error()}
 	case ctx.Err() != nil:
 		return fmt.Errorf("observing the routing: %w", err)
 	default:

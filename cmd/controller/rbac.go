@@ -1,0 +1,35 @@
+package main
+
+// The rights of the controller, as few as it works with: the end-to-end stories
+// run with exactly these. What Git declares is applied with the rights of the
+// ServiceAccount that the GitSync names, never with these.
+//
+// What the project's own kinds need. Specs are people's: the controller writes
+// statuses, creates AnalysisRuns and Reverts, and ends runs.
+//
+// +kubebuilder:rbac:groups=pushback.dev,resources=rollouts;gitsyncs;analysistemplates;clusteranalysistemplates;analysisruns;experiments;reverts,verbs=get;list;watch
+// +kubebuilder:rbac:groups=pushback.dev,resources=rollouts/status;gitsyncs/status;analysisruns/status;reverts/status,verbs=update;patch
+// +kubebuilder:rbac:groups=pushback.dev,resources=analysisruns,verbs=create;patch;delete
+// +kubebuilder:rbac:groups=pushback.dev,resources=reverts,verbs=create;delete
+// +kubebuilder:rbac:groups=pushback.dev,resources=rollouts/finalizers,verbs=update
+//
+// Versions and their pods; the sources of templates.
+//
+// +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
+//
+// Traffic.
+//
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list
+// +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;patch
+//
+// Whether a scaler owns the size of a Rollout.
+//
+// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list
+//
+// Secrets one by one where they are named; impersonation for applies; events.
+//
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=impersonate
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// settings are the flags.
+type settings struct {
+	metricsAddr, healthAddr string
+	leaderElect             bool
+	leaderElectionNamespace string
+	namespaces              []string
+	concurrent              int
+	qps                     float32
+	burst                   int
+	prometheusAddress       string
+	defaultServiceAccount   string
+	clusterName             string
+	allowFileURLs           bool
+	allowLinkLocal          bool
+	log                     zap.Options
+}
+
+func parseSettings(args []string) (settings, error) {
+	s := settings{}
+	set := flag.NewFlagSet("controller", flag.ContinueOnError)
+	config.RegisterFlags(set) // --kubeconfig
+	set.StringVar(&s.metricsAddr, "metrics-addr", ":8080", "address of the metrics; 0 turns them off")
+	set.StringVar(&s.healthAddr, "health-addr", ":9440", "address of /healthz and /readyz; 0 turns them off")
+	set.BoolVar(&s.leaderElect, "leader-elect", false, "run only while holding the lease, so that several replicas can stand by")
+	set.StringVar(&s.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease; default the pod's own")
+	namespaces := set.String("watch-namespaces", "", "namespaces to watch, separated by commas; default all")
+	set.IntVar(&s.concurrent, "concurrent", 10, "reconciles at a time, for each controller")
+	qps := set.Float64("kube-api-qps", 50, "requests per second to the API server")
+	set.IntVar(&s.burst, "kube-api-burst", 300, "requests at once to the API server")
+	set.StringVar(&s.prometheusAddress, "prometheus-address", "", "address for metrics that name none, such as http://prometheus.monitoring:9090")
+	set.StringVar(&s.defaultServiceAccount, "default-service-account", "", "ServiceAccount of a GitSync's namespace that is impersonated for its applies when it names none; empty applies with the controller's own rights")
+	set.StringVar(&s.clusterName, "cluster-name", "", "name of this cluster, compared with spec.revert.owner, and named in revert commits")
+	set.BoolVar(&s.allowFileURLs, "allow-file-urls", false, "allow GitSyncs with file:// URLs (for trials on one machine)")
+	set.BoolVar(&s.allowLinkLocal, "allow-link-local-providers", false, "allow metric providers at link-local addresses and at the API server")
+	s.log.BindFlags(set)
+	if err := set.Parse(args); err != nil {
+		return s, err
+	}
+	if set.NArg() > 0 {
+		return s, fmt.Errorf("unexpected argument %q: there are flags only, see --help", set.Arg(0))
+	}
+	if s.concurrent < 1 {
+		return s, fmt.Errorf("--concurrent must be at least 1, not %d", s.concurrent)
+	}
+	s.qps = float32(*qps)
+	for _, namespace := range strings.Split(*namespaces, ",") {
+		if namespace = strings.TrimSpace(namespace); namespace != "" {
+			s.namespaces = append(s.namespaces, namespace)
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/reconciler"
+	"github.com/pushback-dev/pushback/routers"
+	"github.com/pushback-dev/pushback/routers/gatewayapi"
+)
+
+func makeScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	err := errors.Join(
+		v1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme),
+		discoveryv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme),
+	)
+	return scheme, err
+}
+
+// cacheOptions keep the memory to what is ours: ReplicaSets by our label, and
+// nothing's managedFields.
+func cacheOptions(namespaces []string) cache.Options {
+	ours, err := labels.NewRequirement(v1alpha1.TemplateHashLabel, selection.Exists, nil)
+	if err != nil {
+		panic(err) // a constant
+	}
+	options := cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&appsv1.ReplicaSet{}: {Label: labels.NewSelector().Add(*ours)},
+		},
+	}
+	if len(namespaces) > 0 {
+		options.DefaultNamespaces = map[string]cache.Config{}
+		for _, namespace := range namespaces {
+			options.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+	return options
+}
+
+// now is the clock of every controller: whole seconds, as the API server keeps them.
+func now() time.Time { return metav1.Now().Rfc3339Copy().Time }
+
+func setUp(mgr ctrl.Manager, s settings) error {
+	gateway := gatewayapi.New(mgr.GetClient(), mgr.GetAPIReader())
+	routerFor := func(tr *v1alpha1.RolloutTrafficRouting) (routers.Router, error) {
+		settings, err := routers.GatewayAPI(tr)
+		if err != nil || settings == nil {
+			return nil, err
+		}
+		return gateway, nil
+	}
+	options := controller.Options{MaxConcurrentReconciles: s.concurrent}
+	rollouts := &reconciler.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
+		Events:    mgr.GetEventRecorder("pushback-rollout"),
+		RouterFor: routerFor, Now: now,
+	}
+	if err := rollouts.SetupWithManager(mgr, options, gatewayapi.GroupVersionKind); err != nil {
+		return fmt.Errorf("setting up the Rollout controller: %w", err)
+	}
+	return errors.Join(setUpAnalysis(mgr, s), setUpGit(mgr, s, routerFor))
+}

@@ -1,0 +1,74 @@
+// Command demo shows the whole loop on one machine: a good version is promoted
+// step by step, a bad one is taken back by its measurement, and a revert commit
+// makes Git say what runs. It exits non-zero with the reason if any of it does
+// not happen.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "\ndemo failed:", err)
+		os.Exit(1)
+	}
+}
+
+// settings are the flags.
+type settings struct {
+	dir  string
+	keep bool
+	rps  float64
+}
+
+func parse(args []string) (settings, error) {
+	var s settings
+	set := flag.NewFlagSet("demo", flag.ContinueOnError)
+	set.StringVar(&s.dir, "dir", filepath.Join("bin", "demo"), "folder for the repository, logs and the kubeconfig; emptied first")
+	set.BoolVar(&s.keep, "keep", false, "leave everything running afterwards, until Ctrl-C")
+	set.Float64Var(&s.rps, "rps", 40, "requests per second of the load generator")
+	cluster := set.Bool("cluster", false, "run on the cluster of KUBECONFIG instead of a local control plane")
+	if err := set.Parse(args); err != nil {
+		return s, err
+	}
+	if *cluster {
+		return s, errors.New("--cluster is not built yet: the demo runs on a control plane of its own only")
+	}
+	if s.rps <= 0 || s.rps > 1000 {
+		return s, fmt.Errorf("--rps must be above 0 and at most 1000, not %v", s.rps)
+	}
+	return s, nil
+}
+
+func run(ctx context.Context, args []string) error {
+	s, err := parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(s.dir); err != nil {
+		return fmt.Errorf("emptying %s: %w", s.dir, err)
+	}
+	show, err := newShow(ctx, s)
+	if err != nil {
+		return err
+	}
+	err = show.walk(ctx)
+	if err == nil && s.keep {
+		show.explain()
+		<-ctx.Done()
+	}
+	return errors.Join(err, show.stop())
+}
