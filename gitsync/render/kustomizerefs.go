@@ -19,6 +19,7 @@ func references(k types.Kustomization) []reference {
 		}
 	}
 	each("resources", k.Resources, reference{folder: true, manifest: true})
+	//lint:ignore SA1019 kustomize still reads it, and what it reads must be scanned
 	each("bases", k.Bases, reference{folder: true, manifest: true})
 	each("components", k.Components, reference{folder: true})
 	each("crds", k.Crds, reference{})
@@ -46,12 +47,14 @@ func references(k types.Kustomization) []reference {
 
 func patches(k types.Kustomization) []reference {
 	var out []reference
+	//lint:ignore SA1019 kustomize still reads it, and what it reads must be scanned
 	for i, p := range k.PatchesStrategicMerge {
 		// An entry is a path, or the patch itself.
 		if text := string(p); !strings.Contains(text, "\n") && !strings.Contains(text, ": ") {
 			out = append(out, reference{path: text, field: fmt.Sprintf("patchesStrategicMerge[%d]", i), manifest: true})
 		}
 	}
+	//lint:ignore SA1019 kustomize still reads it, and what it reads must be scanned
 	for i, p := range k.PatchesJson6902 {
 		if p.Path != "" {
 			out = append(out, reference{path: p.Path, field: fmt.Sprintf("patchesJson6902[%d].path", i), manifest: true})
