@@ -52,7 +52,10 @@ func noteAborted(in In, st v1alpha1.RolloutStatus, w weight) (note, bool) {
 	n := note{phase: v1alpha1.RolloutPhaseDegraded, reason: v1alpha1.ReasonAborted, message: "RolloutAborted: " + st.AbortMessage}
 	if st.AbortReason == v1alpha1.AbortError {
 		n.reason = v1alpha1.ReasonUnmeasured
-		n.message = "Unmeasured: " + st.AbortMessage + "; the version is not rejected, retry starts it again"
+		n.message = "Unmeasured: " + st.AbortMessage
+		if !isRejected(st, st.CurrentPodHash) {
+			n.message += "; the version is not rejected, retry starts it again"
+		}
 	}
 	if entry := findRejected(st, st.CurrentPodHash); entry != nil && !entry.Cleared {
 		n.message += revertText(*entry)

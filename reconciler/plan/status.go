@@ -66,9 +66,11 @@ func scaled(in In, st v1alpha1.RolloutStatus) (int32, string) {
 	return pods, selectorOf(in.Spec.Selector, counted)
 }
 
+// canaryTraffic says that the canary Service has traffic or may still have it: a
+// weight of 0 counts once it was seen.
 func canaryTraffic(in In, st v1alpha1.RolloutStatus) bool {
 	w := st.Canary.Weights
-	return in.Routing.Canary > 0 || w != nil && w.Canary.Weight > 0
+	return in.Routing.Canary > 0 || w != nil && (w.Canary.Weight > 0 || w.Since == nil)
 }
 
 func orEmpty(first, second string) string {

@@ -3,6 +3,7 @@ package plansim
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/reconciler/plan"
@@ -268,7 +269,7 @@ func (c *Cluster) checkRevert(want plan.RevertWant) {
 		}
 	}
 	c.asked = append(c.asked, want.Name)
-	if want.Spec.Reason == v1alpha1.AbortError {
+	if want.Spec.Reason == v1alpha1.AbortError && !slices.Contains(c.RevertOn, v1alpha1.AbortError) {
 		c.violated("10", "a version that could not be measured is reverted")
 	}
 }
