@@ -51,7 +51,9 @@ func backgroundDue(in In, st v1alpha1.RolloutStatus) bool {
 }
 
 // wantRuns are the runs to create. Their names are a function of hash, attempt
-// and step, so that there is one of each however often this is decided.
+// and step, so that there is one of each however often this is decided. A step's
+// run starts when the step's weight is seen, the background one when there is a
+// pod to be measured.
 func wantRuns(in In, st v1alpha1.RolloutStatus) []RunWant {
 	if !ready(in) || frozen(in, st) {
 		return nil
@@ -61,7 +63,8 @@ func wantRuns(in In, st v1alpha1.RolloutStatus) []RunWant {
 	if analysis := stepAnalysis(in, st); analysis != nil && st.StepStartedAt != nil && stepRun(in, st) == nil {
 		out = append(out, RunWant{Name: fmt.Sprintf("%s-%d", base, index(st)), Kind: RunStep, Analysis: *analysis, Step: index(st)})
 	}
-	if backgroundDue(in, st) && backgroundRun(in, st) == nil {
+	measurable := available(find(in, st.CurrentPodHash)) > 0
+	if backgroundDue(in, st) && measurable && backgroundRun(in, st) == nil {
 		out = append(out, RunWant{Name: base, Kind: RunBackground, Analysis: canary(in).Analysis.RolloutAnalysis, Step: index(st)})
 	}
 	for i := range out {

@@ -12,10 +12,10 @@ import (
 // return to the stable one, steps that were edited. Precedence (law 8): a pause
 // and an unusable spec keep everything as it is; then Held; then a newer template.
 func takeUp(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event) {
-	if !ready(in) || frozen(in, st) {
-		return st, nil
-	}
 	hash := in.Template.Hash
+	if !usable(in) || frozen(in, st) || !ready(in) && hash != st.StableRS {
+		return st, nil // the way back to stable needs nothing that could be missing
+	}
 	switch {
 	case hash != st.StableRS && isRejected(st, hash):
 		return holdBack(in, st)

@@ -33,7 +33,7 @@ func sizeRouted(in In, st v1alpha1.RolloutStatus, b buckets) (sizes, map[string]
 		leaving = append(slices.Clone(leaving), *b.candidate)
 	}
 	for _, rs := range leaving {
-		if rs.Desired == 0 || !replaced(in, st, b) {
+		if rs.Desired == 0 || !replaced(in, st, b) || heldByStatus(in, rs.Hash) {
 			continue
 		}
 		want[rs.Hash] = rs.Desired // an aborted or older version never grows
@@ -47,6 +47,12 @@ func sizeRouted(in In, st v1alpha1.RolloutStatus, b buckets) (sizes, map[string]
 		}
 	}
 	return want, deadlines
+}
+
+// heldByStatus says that the persisted status still counts on a version: its pods
+// stay until the status that lets them go is persisted itself.
+func heldByStatus(in In, hash string) bool {
+	return hash == in.Status.StableRS || inProgress(in.Status) && hash == in.Status.CurrentPodHash
 }
 
 // leaveAt is when a version that is not wanted any more may lose its pods; false

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
@@ -16,6 +18,7 @@ import (
 // raises a weight or moves a Service to a version follows from the persisted
 // status only.
 func Decide(in In) Plan {
+	in.Now = in.Now.Truncate(time.Second)
 	if in.Deleting {
 		return Plan{Status: in.Status, Release: routed(in)}
 	}

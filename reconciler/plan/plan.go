@@ -10,6 +10,15 @@ import (
 // Plan is everything that is wanted. It is carried out in the order of its
 // fields; because each part is bounded by what was observed, a crash between any
 // two of them leaves a state that Decide leads on from.
+//
+// What Decide relies on from whoever carries it out:
+//   - the Rollout is read live, and the status is only persisted over what was read;
+//   - a Split that a router refuses ends nothing: the effects after it don't rest on it;
+//   - a ReplicaSet is only written if it is as it was read, and its size only
+//     changes if all of the Rollout's ReplicaSets were read live, for one's size
+//     rests on the pods of the others;
+//   - any other effect that fails ends the pass;
+//   - selectors and weights that are there already are no write.
 type Plan struct {
 	// Split to apply; nil leaves the routing alone.
 	Split *routers.Split

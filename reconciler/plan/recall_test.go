@@ -47,7 +47,7 @@ func TestLaw7_StatusLost(t *testing.T) {
 		"by its pods, when nothing else tells": {
 			lost([]plan.ReplicaSet{serving("v1", "", 1), serving("v2", "", 2)}, "", "", 0), "v1", "v2", 0},
 		"the live template alone is not stable by having pods": {
-			lost([]plan.ReplicaSet{serving("v2", "", 1)}, "", "", 0), "v2", "v2", 2}, // it is a first version, and whole
+			lost([]plan.ReplicaSet{serving("v2", "", 1)}, "", "", 0), "", "v2", 2}, // a first version, whose steps are skipped
 		"a rejected version is never stable": {
 			lost([]plan.ReplicaSet{serving("v1", v1alpha1.RoleRejected, 1), empty("v2", "", 2)}, "", "", 0), "", "v2", 0},
 		"a route that names another hash means it isn't new": {

@@ -12,8 +12,11 @@ import (
 // advance takes at most one step forward, on what was observed alone: a step is
 // complete when its effect is seen, and the next one's clock starts then (law 5).
 func advance(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event) {
-	if !inProgress(st) || !ready(in) || frozen(in, st) || confirmationPending(st) {
+	if !inProgress(st) || halted(in, st) || confirmationPending(st) {
 		return st, nil
+	}
+	if st.Attempt != in.Status.Attempt {
+		return st, nil // what was observed speaks of the attempt before
 	}
 	if firstVersion(in, st) {
 		return settleFirst(in, st)
@@ -90,6 +93,9 @@ func atWeight(in In, st v1alpha1.RolloutStatus) bool {
 	seen := in.Routing.Canary
 	if seen > weight && stranded(in, st) {
 		weight = seen // it can't be lowered, for nobody else serves; that must not stop the way out
+	}
+	if weight > 0 && serviceHash(in.Canary) != st.CurrentPodHash {
+		return false // that is another version's weight
 	}
 	return seen == weight && weightSeen(st, weight)
 }

@@ -93,7 +93,7 @@ func decideWeight(in In, st v1alpha1.RolloutStatus) weight {
 	if takenBack(st) {
 		return goHome(in, st)
 	}
-	if !ready(in) {
+	if !usable(in) || !ready(in) && inProgress(st) {
 		return stay
 	}
 	if inProgress(st) && !firstVersion(in, st) && !confirmationPending(st) && serviceHash(in.Canary) == st.CurrentPodHash {

@@ -127,8 +127,9 @@ func (c *Cluster) executeSets(in plan.In, p plan.Plan, versions map[string]int64
 		if want.Create != (live == nil) || live != nil && live.version != versions[want.Hash] {
 			return false // a lost race
 		}
-		if (live == nil || want.Replicas > live.Desired) && !fresh {
-			return false // more pods rest on all ReplicaSets: they are listed live before
+		rests := live == nil || want.Replicas > live.Desired || !c.Routed && want.Replicas < live.Desired
+		if rests && !fresh {
+			return false // it rests on the pods of all ReplicaSets: they are listed live before
 		}
 		c.Writes++
 		if live == nil {
