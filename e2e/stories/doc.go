@@ -1,0 +1,2 @@
+// Package stories holds the end-to-end stories; see main_test.go.
+package stories
