@@ -76,7 +76,7 @@ func TestC44_NoChangeNoCommit(t *testing.T) {
 }
 
 // Whatever words a server uses, a branch that moved is a race: the edit is made
-// again on the new head (git.md 5.2 number 4).
+// again on the new head.
 func TestC11_RaceIsSeenByTheRef(t *testing.T) {
 	for name, during := range map[string]bool{"before the push": false, "between advertisement and update": true} {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestC11_RaceIsSeenByTheRef(t *testing.T) {
 	}
 }
 
-// A refusal is never a success, and the server's own words are kept (git.md 5.2 number 10).
+// A refusal is never a success, and the server's own words are kept.
 func TestC31_RefusedPushIsAnErrorWithTheServersWords(t *testing.T) {
 	for name, c := range map[string]struct {
 		hook, script string
@@ -151,7 +151,7 @@ func TestC31_RefusedPushIsAnErrorWithTheServersWords(t *testing.T) {
 	}
 }
 
-// What a proxy answers is not believed: the branch is read again (git.md 5.2 number 9).
+// What a proxy answers is not believed: the branch is read again.
 func TestPush_AnswersThatLie(t *testing.T) {
 	for name, c := range map[string]struct {
 		wrap func(next http.Handler) http.Handler
@@ -210,7 +210,7 @@ func (m *muted) Header() http.Header         { return m.header }
 func (m *muted) Write(p []byte) (int, error) { return len(p), nil }
 func (m *muted) WriteHeader(int)             {}
 
-// Two controllers make the same commit; the loser finds it there (git.md 5.2 numbers 7, 8).
+// Two controllers make the same commit; the loser finds it there.
 func TestPush_TwoReplicasMakeOneCommit(t *testing.T) {
 	r := newRepo(t, map[string]string{"a.yaml": "v: 2\n"})
 	a, b := fetch.NewStore(fetch.Limits{}), fetch.NewStore(fetch.Limits{})
@@ -254,7 +254,7 @@ func TestPush_RefusesWhatIsNoEdit(t *testing.T) {
 }
 
 // Many writers on one branch: everybody's change is there in the end, each in a
-// commit of its own (git.md 5.2 number 19, small).
+// commit of its own.
 func TestPush_ManyWriters(t *testing.T) {
 	files := map[string]string{}
 	const writers = 5
@@ -297,7 +297,7 @@ func TestPush_ManyWriters(t *testing.T) {
 }
 
 // A silent SSH server and a stalled pack end with the context, and leave nothing
-// behind (git.md 5.2 number 17).
+// behind.
 func TestContextBoundsEverything(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

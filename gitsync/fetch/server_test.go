@@ -19,7 +19,7 @@ import (
 
 // repo is a bare repository behind git's own HTTP server, and a clone to work in.
 type repo struct {
-	t    *testing.T
+	t    testing.TB
 	bare string
 	work string
 	URL  string
@@ -33,7 +33,7 @@ type repo struct {
 }
 
 // newRepo makes a repository with one commit on main that holds the files.
-func newRepo(t *testing.T, files map[string]string) *repo {
+func newRepo(t testing.TB, files map[string]string) *repo {
 	t.Helper()
 	r := &repo{t: t, bare: filepath.Join(t.TempDir(), "r.git"), work: filepath.Join(t.TempDir(), "work")}
 	r.run("", "init", "-q", "--bare", "-b", "main", r.bare)
@@ -92,7 +92,7 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-func gitExec(t *testing.T) string {
+func gitExec(t testing.TB) string {
 	t.Helper()
 	path, err := exec.LookPath("git")
 	if err != nil {
@@ -174,13 +174,13 @@ func (r *repo) hook(name, script string) {
 	}
 }
 
-func testContext(t *testing.T) context.Context {
+func testContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-func mustFetch(t *testing.T, s *fetch.Store, r fetch.Remote, prefixes ...string) *fetch.Tree {
+func mustFetch(t testing.TB, s *fetch.Store, r fetch.Remote, prefixes ...string) *fetch.Tree {
 	t.Helper()
 	tree, err := s.Fetch(testContext(t), r, prefixes...)
 	if err != nil {
@@ -189,7 +189,7 @@ func mustFetch(t *testing.T, s *fetch.Store, r fetch.Remote, prefixes ...string)
 	return tree
 }
 
-func mustRead(t *testing.T, tree *fetch.Tree, name string) string {
+func mustRead(t testing.TB, tree *fetch.Tree, name string) string {
 	t.Helper()
 	data, _, err := tree.ReadFile(name)
 	if err != nil {

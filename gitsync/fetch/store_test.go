@@ -55,7 +55,7 @@ func TestFetch_ReadsAndFollows(t *testing.T) {
 }
 
 // A new commit costs what changed, and an idle poll one small request, however
-// many refs there are (git.md 5.2 number 3).
+// many refs there are.
 func TestFetch_CostsWhatChanged(t *testing.T) {
 	files := map[string]string{}
 	for i := range 300 {
@@ -94,7 +94,7 @@ func TestFetch_CostsWhatChanged(t *testing.T) {
 }
 
 // Restoring an old blob under a shallow store and a server with bitmaps is what
-// a revert is, and what go-git's porcelain breaks on (git.md 1.4 T2, 5.2 number 1).
+// a revert is, and what go-git's porcelain breaks on.
 func TestFetch_RestoredBlobWithBitmaps(t *testing.T) {
 	r := newRepo(t, map[string]string{"a.yaml": "v: 1\n", "b.yaml": "b\n"})
 	for i := 2; i <= 6; i++ {
@@ -120,7 +120,7 @@ func TestFetch_RestoredBlobWithBitmaps(t *testing.T) {
 }
 
 // A branch that is rewritten is followed, to an older commit and to an
-// unrelated one (git.md 5.2 number 2).
+// unrelated one.
 func TestC119_ForcePushIsFollowed(t *testing.T) {
 	for _, scheme := range []string{"http", "file"} {
 		t.Run(scheme, func(t *testing.T) {

@@ -68,7 +68,7 @@ func TestC02_OnlyTheRejectedFieldsGoBack(t *testing.T) {
 	})
 }
 
-// The bad template came over three commits, then replicas were edited (git.md 5.2 number 13).
+// The bad template came over three commits, then replicas were edited.
 func TestCompose_OverSeveralCommits(t *testing.T) {
 	head := strings.NewReplacer("app:1", "app:2", "replicas: 2", "replicas: 4", "- name: app\n", "- name: app\n        tty: true\n").Replace(simple)
 	in := inputs(t, files("web.yaml", simple), files("web.yaml", head), plain)
