@@ -24,21 +24,21 @@ const limit = 2 * time.Minute
 
 // tale is one story's namespace, repository and Rollout.
 type tale struct {
-	*testing.T
+	testing.TB
 	ctx       context.Context
 	namespace string
 	repo      *world.Repo
 }
 
 // begin makes the namespace, the repository with v1 in it, the gateway and the GitSync.
-func begin(t *testing.T, name string) *tale {
+func begin(t testing.TB, name string) *tale {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs the control plane")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
-	s := &tale{T: t, ctx: ctx, namespace: name}
+	s := &tale{TB: t, ctx: ctx, namespace: name}
 	repo, err := world.InitRepo(ctx, t.TempDir())
 	s.must(err)
 	s.repo = repo
