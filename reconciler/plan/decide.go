@@ -39,6 +39,7 @@ func Decide(in In) Plan {
 		st, said = takeUp(in, st)
 		note(said)
 	}
+	st = doubtWeights(in, st)
 	st, said = advance(in, st)
 	note(said)
 	st, said = followReverts(in, st)

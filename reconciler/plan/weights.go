@@ -59,6 +59,35 @@ func verified(v routers.Verification) *bool {
 	return nil
 }
 
+// doubtWeights forgets when a weight was seen if the persisted status allowed a
+// higher one until now: a pass that crashed may have raised it without leaving a
+// word, and an old observation must not pass for one from after that.
+func doubtWeights(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
+	w := st.Canary.Weights
+	if w == nil || w.Since == nil {
+		return st
+	}
+	before := allowed(in, in.Status)
+	if before > allowed(in, st) && before > w.Canary.Weight {
+		w = w.DeepCopy()
+		w.Since = nil
+		st.Canary.Weights = w
+	}
+	return st
+}
+
+// allowed is the most that a status lets the canary have; all of it when its
+// steps have been edited since.
+func allowed(in In, st v1alpha1.RolloutStatus) int32 {
+	switch {
+	case !inProgress(st) || confirmationPending(st):
+		return 0
+	case st.CurrentStepHash != stepHash(steps(in), index(st)):
+		return routers.MaxWeight
+	}
+	return stepWeight(steps(in), index(st))
+}
+
 // atZero is since when the canary Service has been seen without traffic; false
 // when it isn't.
 func atZero(in In, st v1alpha1.RolloutStatus) (time.Time, bool) {
