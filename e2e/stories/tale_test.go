@@ -125,21 +125,30 @@ func (s *tale) healthyAs(version string) *v1alpha1.Rollout {
 // weights are the live weights of the route.
 func (s *tale) weights() (stable, canary int32) {
 	s.Helper()
+	stable, canary, err := weightsOf(s.ctx, s.namespace, "web")
+	s.must(err)
+	return stable, canary
+}
+
+// weightsOf reads the weights of <app>-stable and <app>-canary in the route <app>.
+func weightsOf(ctx context.Context, namespace, app string) (stable, canary int32, err error) {
 	route := &gatewayv1.HTTPRoute{}
-	s.must(shared.Client.Get(s.ctx, s.key(), route))
+	if err := shared.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: app}, route); err != nil {
+		return 0, 0, err
+	}
 	for _, backend := range route.Spec.Rules[0].BackendRefs {
 		weight := int32(1)
 		if backend.Weight != nil {
 			weight = *backend.Weight
 		}
-		switch backend.Name {
-		case "web-stable":
+		switch string(backend.Name) {
+		case app + "-stable":
 			stable = weight
-		case "web-canary":
+		case app + "-canary":
 			canary = weight
 		}
 	}
-	return stable, canary
+	return stable, canary, nil
 }
 
 // replicaSet is that of a version.
