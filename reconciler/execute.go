@@ -2,8 +2,10 @@ package reconciler
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -82,6 +84,11 @@ func (r *Reconciler) executeServices(ctx context.Context, seen *observed, decide
 }
 
 func (r *Reconciler) executeReplicaSets(ctx context.Context, seen *observed, decided plan.Plan) error {
+	if resizes(seen, decided) {
+		if err := r.confirmSets(ctx, seen); err != nil {
+			return err
+		}
+	}
 	for _, want := range decided.ReplicaSets {
 		var err error
 		if want.Create {
@@ -93,7 +100,7 @@ func (r *Reconciler) executeReplicaSets(ctx context.Context, seen *observed, dec
 			return err
 		}
 	}
-	return nil
+	return r.alignSets(ctx, seen, decided)
 }
 
 func (r *Reconciler) createReplicaSet(ctx context.Context, seen *observed, want plan.ReplicaSetWant) error {
@@ -122,6 +129,12 @@ func (r *Reconciler) patchReplicaSet(ctx context.Context, seen *observed, want p
 		return &staleError{what: "the ReplicaSet of template " + want.Hash}
 	}
 	next := renderMarks(live, want)
+	next.Spec.MinReadySeconds = seen.rollout.Spec.MinReadySeconds
+	return r.patchLocked(ctx, live, next)
+}
+
+// patchLocked writes what differs, if the ReplicaSet still is as it was read.
+func (r *Reconciler) patchLocked(ctx context.Context, live, next *appsv1.ReplicaSet) error {
 	if equality.Semantic.DeepEqual(live, next) {
 		return nil
 	}
@@ -202,11 +215,19 @@ func (r *Reconciler) terminate(ctx context.Context, live *v1alpha1.AnalysisRun) 
 	if live == nil || live.Spec.Terminate {
 		return nil
 	}
-	next := live.DeepCopy()
-	next.Spec.Terminate = true
-	// Without a lock on purpose: terminate only ever becomes true, and the
-	// status that changes with each measurement must not keep it from doing so.
-	err := r.Client.Patch(ctx, next, client.MergeFrom(live), client.FieldOwner(v1alpha1.FieldManagerRollout))
+	// With the uid and without the resourceVersion, on purpose: terminate only ever
+	// becomes true, and the status that changes with each measurement must not keep
+	// it from doing so.
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": live.UID}, "spec": map[string]any{"terminate": true},
+	})
+	if err != nil {
+		return err
+	}
+	err = r.Client.Patch(ctx, live.DeepCopy(), client.RawPatch(types.MergePatchType, body), client.FieldOwner(v1alpha1.FieldManagerRollout))
+	if apierrors.IsInvalid(err) { // what the API server says of another uid
+		return &staleError{what: "the AnalysisRun of the name " + live.Name}
+	}
 	return client.IgnoreNotFound(err)
 }
 

@@ -123,45 +123,6 @@ func (r *Reconciler) observeTemplate(_ context.Context, seen *observed) error {
 	return nil
 }
 
-func (r *Reconciler) observeReplicaSets(ctx context.Context, seen *observed) error {
-	var list appsv1.ReplicaSetList
-	if err := r.Client.List(ctx, &list, client.InNamespace(seen.rollout.Namespace),
-		client.MatchingFields{ownerIndex: string(seen.rollout.UID)}); err != nil {
-		return fmt.Errorf("listing ReplicaSets: %w", err)
-	}
-	seen.sets = map[string]*appsv1.ReplicaSet{}
-	for i := range list.Items {
-		set := &list.Items[i]
-		hash := set.Labels[v1alpha1.TemplateHashLabel]
-		seen.sets[hash] = set
-		seen.in.ReplicaSets = append(seen.in.ReplicaSets, observeReplicaSet(set, hash))
-	}
-	return r.matchOlderHash(seen)
-}
-
-// matchOlderHash keeps the identity of a ReplicaSet that was made with an older
-// version of the hash: if the template hashes to it by that version, that is the
-// template's hash.
-func (r *Reconciler) matchOlderHash(seen *observed) error {
-	if seen.rollout.Spec.Template == nil || seen.in.Template.Hash == "" {
-		return nil
-	}
-	for hash, set := range seen.sets {
-		version := set.Annotations[v1alpha1.HashVersionAnnotation]
-		if version == "" || version == templatehash.Version {
-			continue
-		}
-		old, err := templatehash.Hash(version, seen.rollout.Spec.Template.Raw)
-		if err != nil {
-			return fmt.Errorf("ReplicaSet %s: %w", set.Name, err)
-		}
-		if old == hash {
-			seen.in.Template.Hash = hash
-		}
-	}
-	return nil
-}
-
 func (r *Reconciler) observeRouting(ctx context.Context, seen *observed) error {
 	canary := seen.rollout.Spec.Strategy.Canary
 	if canary == nil || canary.TrafficRouting == nil {
@@ -170,6 +131,8 @@ func (r *Reconciler) observeRouting(ctx context.Context, seen *observed) error {
 	router, err := r.RouterFor(canary.TrafficRouting)
 	if err != nil {
 		seen.in.Invalid = append(seen.in.Invalid, err.Error())
+		// Still routed, by a router that can't be told: pod counts must not take over.
+		seen.in.Routing = &plan.Routing{Err: err.Error()}
 		return nil
 	}
 	if router == nil {
@@ -204,14 +167,13 @@ func (r *Reconciler) observeRouting(ctx context.Context, seen *observed) error {
 }
 
 func (r *Reconciler) observeReverts(ctx context.Context, seen *observed) error {
-	if seen.in.Source == nil {
-		return nil
+	if seen.in.Source != nil {
+		on, err := r.revertReasons(ctx, seen)
+		if err != nil {
+			return err
+		}
+		seen.in.RevertOn = on
 	}
-	on, err := r.revertReasons(ctx, seen)
-	if err != nil {
-		return err
-	}
-	seen.in.RevertOn = on
 	var list v1alpha1.RevertList
 	if err := r.Client.List(ctx, &list, client.InNamespace(seen.rollout.Namespace),
 		client.MatchingLabels{v1alpha1.RolloutNameLabel: seen.rollout.Name}); err != nil {
@@ -219,7 +181,10 @@ func (r *Reconciler) observeReverts(ctx context.Context, seen *observed) error {
 	}
 	for _, revert := range list.Items {
 		if uid := revert.Spec.Rollout.UID; uid != "" && uid != string(seen.rollout.UID) {
-			continue // of an earlier Rollout of the same name
+			// Of an earlier Rollout of the same name: it says nothing about this one,
+			// but its name is taken, so that attempts are counted on from it.
+			seen.in.Reverts = append(seen.in.Reverts, plan.Revert{Name: revert.Name, Attempt: revert.Spec.Attempt})
+			continue
 		}
 		phase := revert.Status.Phase
 		if phase == "" {

@@ -29,16 +29,19 @@ func (r *Reconciler) observeDryRun(ctx context.Context, seen *observed) error {
 	}
 	err = r.strict().Create(ctx, set, client.DryRunAll, client.FieldOwner(v1alpha1.FieldManagerRollout))
 	switch {
-	case err == nil, apierrors.IsAlreadyExists(err):
+	case err == nil:
 		return nil
+	case apierrors.IsAlreadyExists(err):
+		return r.observeTaken(ctx, seen, set.GetName())
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		seen.in.Invalid = append(seen.in.Invalid, "spec.template: "+err.Error())
 		return nil
-	case apierrors.IsForbidden(err):
-		// A quota or an admission policy: it may change without us, and the words
-		// are for a person. Nothing starts until the server takes it.
-		seen.in.Missing = append(seen.in.Missing, "the API server does not take the ReplicaSet: "+err.Error())
-		return nil
+	case ctx.Err() != nil:
+		return err
 	}
-	return err
+	// A quota, an admission policy or a webhook in trouble: it may change without
+	// us, and the words are for a person. Nothing starts until the server takes it,
+	// and what is in progress can be taken back meanwhile.
+	seen.in.Missing = append(seen.in.Missing, "the API server does not take the ReplicaSet: "+err.Error())
+	return nil
 }
