@@ -5,6 +5,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
@@ -26,6 +27,9 @@ type pki struct {
 	signingKey string // PEM private key of service account tokens
 	tokenFile  string
 	adminToken string
+	// The API server shows the first pair to nodes; a node serves with the second one.
+	nodeClientCert, nodeClientKey string
+	node                          tls.Certificate
 }
 
 // newPKI makes keys, certificates and the admin's token in the folder. The files can be read by this user only.
@@ -33,6 +37,7 @@ func newPKI(dir string) (*pki, error) {
 	p := &pki{
 		caFile: filepath.Join(dir, "ca.crt"), certFile: filepath.Join(dir, "apiserver.crt"), keyFile: filepath.Join(dir, "apiserver.key"),
 		signingKey: filepath.Join(dir, "service-accounts.key"), tokenFile: filepath.Join(dir, "tokens.csv"),
+		nodeClientCert: filepath.Join(dir, "node-client.crt"), nodeClientKey: filepath.Join(dir, "node-client.key"),
 	}
 	if err := p.certificates(); err != nil {
 		return nil, fmt.Errorf("making certificates: %w", err)
@@ -57,25 +62,9 @@ func (p *pki) certificates() error {
 	if err != nil {
 		return err
 	}
-	caTemplate := certificate(1, "pushback-test-ca")
-	caTemplate.IsCA, caTemplate.BasicConstraintsValid, caTemplate.KeyUsage = true, true, x509.KeyUsageCertSign
-	ca, err := x509.CreateCertificate(rand.Reader, caTemplate, caTemplate, caKey.Public(), caKey)
-	if err != nil {
-		return err
-	}
-	serverKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	server := certificate(2, "kube-apiserver")
-	server.KeyUsage, server.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	server.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
-	server.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
-	cert, err := x509.CreateCertificate(rand.Reader, server, caTemplate, serverKey.Public(), caKey)
-	if err != nil {
-		return err
-	}
-	key, err := x509.MarshalPKCS8PrivateKey(serverKey)
+	root := certificate(1, "pushback-test-ca")
+	root.IsCA, root.BasicConstraintsValid, root.KeyUsage = true, true, x509.KeyUsageCertSign
+	ca, err := x509.CreateCertificate(rand.Reader, root, root, caKey.Public(), caKey)
 	if err != nil {
 		return err
 	}
@@ -83,10 +72,61 @@ func (p *pki) certificates() error {
 	if err := os.WriteFile(p.caFile, p.ca, 0o600); err != nil {
 		return err
 	}
-	if err := writePEM(p.certFile, "CERTIFICATE", cert); err != nil {
+	server := certificate(2, "kube-apiserver")
+	server.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	server.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	server.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
+	if err := issueFiles(server, root, caKey, p.certFile, p.keyFile); err != nil {
 		return err
 	}
-	return writePEM(p.keyFile, "PRIVATE KEY", key)
+	client := certificate(3, "kube-apiserver-node-client")
+	client.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	if err := issueFiles(client, root, caKey, p.nodeClientCert, p.nodeClientKey); err != nil {
+		return err
+	}
+	node := certificate(4, "system:node")
+	node.ExtKeyUsage, node.IPAddresses = server.ExtKeyUsage, server.IPAddresses
+	cert, key, err := issue(node, root, caKey)
+	p.node = tls.Certificate{Certificate: [][]byte{cert}, PrivateKey: key}
+	return err
+}
+
+// issue signs a certificate for a new key.
+func issue(template, ca *x509.Certificate, caKey *ecdsa.PrivateKey) ([]byte, *ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	cert, err := x509.CreateCertificate(rand.Reader, template, ca, key.Public(), caKey)
+	return cert, key, err
+}
+
+// issueFiles is issue into PEM files.
+func issueFiles(template, ca *x509.Certificate, caKey *ecdsa.PrivateKey, certFile, keyFile string) error {
+	cert, key, err := issue(template, ca, caKey)
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	if err := writePEM(certFile, "CERTIFICATE", cert); err != nil {
+		return err
+	}
+	return writePEM(keyFile, "PRIVATE KEY", der)
+}
+
+// NodeTLS is a new configuration for the server of a node (node.Options.Serving): the cluster's API server
+// trusts it, and it lets in the API server alone.
+func (c *Cluster) NodeTLS() *tls.Config {
+	clients := x509.NewCertPool()
+	clients.AppendCertsFromPEM(c.pki.ca)
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{c.pki.node},
+		ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert,
+	}
 }
 
 func certificate(serial int64, name string) *x509.Certificate {

@@ -128,6 +128,8 @@ func (c *Cluster) apiServerArgs(etcd, secure *ports.Lease) []string {
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + c.pki.signingKey, "--service-account-signing-key-file=" + c.pki.signingKey,
 		"--service-cluster-ip-range=10.96.0.0/16", "--allow-privileged=true",
+		"--kubelet-certificate-authority=" + c.pki.caFile, "--kubelet-preferred-address-types=InternalIP",
+		"--kubelet-client-certificate=" + c.pki.nodeClientCert, "--kubelet-client-key=" + c.pki.nodeClientKey,
 	}
 	if c.audit != "" {
 		args = append(args, "--audit-policy-file="+filepath.Join(c.dir, "audit-policy.yaml"), "--audit-log-path="+c.audit,

@@ -9,6 +9,7 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -64,6 +65,9 @@ type Options struct {
 	Restart Backoff
 	// StopGrace is how long processes have to end when Run ends. The default is 2 s. Their pods are left as they are.
 	StopGrace time.Duration
+	// Serving, if set, makes the node answer the API server over TLS, so that port-forward and logs of pods work:
+	// Cluster.NodeTLS. It needs Images. The default is that both are refused by the API server.
+	Serving *tls.Config
 	// Logger takes what goes wrong with requests. The default discards it.
 	Logger *slog.Logger
 }
@@ -80,6 +84,7 @@ type Node struct {
 	events   record.EventRecorder
 	pool     *pool
 	table    *table
+	kubelet  *kubelet // nil without Options.Serving, and before Run
 
 	mu      sync.Mutex
 	records map[string]*podRecord // by namespace/name
@@ -97,6 +102,9 @@ func New(o Options) (*Node, error) {
 	}
 	if o.Hollow == nil && o.LogDir == "" {
 		return nil, errors.New("node: Options.LogDir is missing: it takes the logs of processes")
+	}
+	if o.Hollow != nil && o.Serving != nil {
+		return nil, errors.New("node: Options.Serving is set on a hollow node: its pods have no ports and no logs")
 	}
 	if err := o.setDefaults(); err != nil {
 		return nil, err
@@ -147,6 +155,13 @@ func (o *Options) setDefaults() error {
 // Run registers the node and runs pods until ctx ends; then it ends their processes and returns nil. Pods that
 // were bound to a node of this name before are taken over: see adopt.
 func (n *Node) Run(ctx context.Context) error {
+	if n.options.Serving != nil {
+		var err error
+		if n.kubelet, err = n.listen(); err != nil {
+			return fmt.Errorf("node: listening for the API server: %w", err)
+		}
+		defer n.kubelet.close()
+	}
 	if err := n.register(ctx); err != nil {
 		return fmt.Errorf("node: registering %s: %w", n.name, err)
 	}
@@ -156,6 +171,9 @@ func (n *Node) Run(ctx context.Context) error {
 		return err
 	}
 	n.reserveAddresses()
+	if n.kubelet != nil {
+		n.kubelet.serve()
+	}
 
 	var group sync.WaitGroup
 	for range workers {

@@ -72,6 +72,10 @@ func (n *Node) describe(s *corev1.NodeStatus) {
 		s.Conditions[0].Message = "hollow: pods are not run"
 	}
 	s.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: hostIP}, {Type: corev1.NodeHostName, Address: n.name}}
+	s.DaemonEndpoints = corev1.NodeDaemonEndpoints{}
+	if n.kubelet != nil {
+		s.DaemonEndpoints.KubeletEndpoint.Port = n.kubelet.port()
+	}
 	s.NodeInfo = corev1.NodeSystemInfo{
 		OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH, KubeletVersion: "v1.37.2-pushback-local",
 		ContainerRuntimeVersion: "process://" + runtime.Version(),

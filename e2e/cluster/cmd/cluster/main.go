@@ -101,9 +101,9 @@ func start(ctx context.Context, known images, crds string) (err error) {
 // serve runs the node until ctx ends or a server does.
 func serve(ctx context.Context, c *cluster.Cluster, known images, dir string) error {
 	o := node.Options{Config: c.RESTConfig(), Images: known, LogDir: filepath.Join(dir, "pods"),
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), Serving: c.NodeTLS()}
 	if len(known) == 0 {
-		o.Images, o.Hollow = nil, &node.Hollow{Ready: time.Second}
+		o.Images, o.Serving, o.Hollow = nil, nil, &node.Hollow{Ready: time.Second}
 	}
 	n, err := node.New(o)
 	if err != nil {
