@@ -1,0 +1,71 @@
+package stories
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+)
+
+// cli runs a command in the story's namespace and checks its exit code.
+func (s *tale) cli(code int, args ...string) string {
+	s.Helper()
+	out, got, err := shared.CLI(s.ctx, append([]string{"-n", s.namespace}, args...)...)
+	s.must(err)
+	if got != code {
+		s.Fatalf("pushback %s: exit code %d, want %d:\n%s", strings.Join(args, " "), got, code, out)
+	}
+	return out
+}
+
+func (s *tale) shows(text string, wants ...string) {
+	s.Helper()
+	for _, want := range wants {
+		if !strings.Contains(text, want) {
+			s.Errorf("the output lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// TestTheCommandLine steers a canary: promote, abort, retry, and what they say
+// when they can't.
+func TestTheCommandLine(t *testing.T) {
+	s := begin(t, "cli")
+	s.commit("Add web v1", app("v1", "1", waitingSteps))
+	s.follow()
+	v1 := s.healthyAs("v1")
+	s.shows(s.cli(0, "status", "web"), "Healthy")
+	s.shows(s.cli(1, "promote", "web"), "refused")
+	s.shows(s.cli(1, "abort", "web"), "refused", "nothing is in progress")
+
+	s.commit("Release web v2", app("v2", "1", waitingSteps))
+	s.await("the pause at 25%", pausedAt25)
+	s.shows(s.cli(0, "get"), "web", "Paused", "25")
+	s.shows(s.cli(0, "get", "web"), "Paused", "canary 25", "[x] 1 setWeight 25", "[>] 2 pause", "Release web v2")
+	var view struct {
+		Phase   string
+		Weights v1alpha1.TrafficWeights
+	}
+	s.must(json.Unmarshal([]byte(s.cli(0, "get", "web", "-o", "json")), &view))
+	if view.Phase != "Paused" || view.Weights.Canary.Weight != 25 {
+		t.Errorf("get -o json: %+v", view)
+	}
+	s.shows(s.cli(0, "abort", "web", "--keep-git"), "Git is left as it is")
+	degraded := s.await("the abort", func(o *v1alpha1.Rollout) bool { return o.Status.Phase == v1alpha1.RolloutPhaseDegraded && o.Status.Abort })
+	s.shows(s.cli(1, "status", "web"), "Degraded", "aborted by a person")
+	s.shows(s.cli(0, "retry", "web"), "Attempt")
+	s.await("the pause at 25% again", pausedAt25)
+	if now := s.rollout(); now.Status.Attempt != degraded.Status.Attempt+1 {
+		t.Errorf("attempt %d after %d, want one more", now.Status.Attempt, degraded.Status.Attempt)
+	}
+	s.shows(s.cli(0, "promote", "web"), "step")
+	v2 := s.healthyAs("v2")
+	if v2.Status.StableRS == v1.Status.StableRS {
+		t.Error("v2 was not promoted")
+	}
+	if got := len(s.reverts()); got != 0 {
+		t.Errorf("%d Reverts after --keep-git, want none", got)
+	}
+	s.shows(s.cli(1, "get", "nobody"), "nobody")
+}
