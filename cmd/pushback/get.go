@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -121,16 +122,30 @@ func renderList(ctx context.Context, c client.Reader, namespace string, all, asJ
 		return toJSON(views)
 	}
 	if len(views) == 0 {
-		return "no rollouts found\n", nil
+		return noRollouts(namespace, all), nil
 	}
 	var out bytes.Buffer
 	table := tabwriter.NewWriter(&out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "NAMESPACE\tNAME\tPHASE\tSTEP\tWEIGHT\tPODS\tCOMMIT\tMESSAGE")
-	for _, v := range views {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\n", v.Namespace, v.Name, v.Phase, orDash(v.Step),
-			weightText(v.Weights), v.Available, v.Desired, commitText(v.Current), v.Message)
+	if all {
+		fmt.Fprint(table, "NAMESPACE\t")
 	}
-	return out.String(), table.Flush()
+	fmt.Fprintln(table, "NAME\tPHASE\tSTEP\tWEIGHT\tPODS\tCOMMIT\tMESSAGE")
+	for _, v := range views {
+		if all {
+			fmt.Fprint(table, v.Namespace, "\t")
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\n", v.Name, v.Phase, orDash(v.Step),
+			weightText(v.Weights), v.Available, v.Desired, commitText(v.Current), orDash(v.Message))
+	}
+	err := table.Flush()
+	return out.String(), err
+}
+
+func noRollouts(namespace string, all bool) string {
+	if all {
+		return "no rollouts\n"
+	}
+	return fmt.Sprintf("no rollouts in the namespace %q; -A lists those of all namespaces\n", namespace)
 }
 
 func weightText(weights *v1alpha1.TrafficWeights) string {
@@ -257,15 +272,21 @@ func renderRuns(out *strings.Builder, v view, s style) {
 		out.WriteString("\nANALYSIS\n")
 	}
 	for _, run := range v.Runs {
-		fmt.Fprintf(out, "  %s  %s  %s\n", run.Name, s.phase(string(run.Phase)), run.Message)
+		out.WriteString(row(run.Name, s.phase(string(run.Phase)), run.Message))
 		for _, metric := range run.Metrics {
-			fmt.Fprintf(out, "    %s  %s  %s\n", metric.Name, s.phase(string(metric.Phase)), strings.Join(metric.Values, "  "))
+			out.WriteString("  " + row(metric.Name, s.phase(string(metric.Phase)), strings.Join(metric.Values, "  ")))
 		}
 	}
 	if len(v.Reverts) > 0 {
 		out.WriteString("\nREVERTS\n")
 	}
 	for _, revert := range v.Reverts {
-		fmt.Fprintf(out, "  %s  %s  %s  %s\n", revert.Name, s.phase(string(revert.Phase)), orDash(revert.Commit), revert.Message)
+		out.WriteString(row(revert.Name, s.phase(string(revert.Phase)), orDash(revert.Commit), revert.Message))
 	}
+}
+
+// row is one indented line; cells that are empty take no room.
+func row(cells ...string) string {
+	kept := slices.DeleteFunc(cells, func(cell string) bool { return cell == "" })
+	return "  " + strings.Join(kept, "  ") + "\n"
 }

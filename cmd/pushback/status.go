@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,8 +26,9 @@ func (e *exitError) Error() string { return e.text }
 
 // Exit codes of status, by phase.
 const (
-	exitDegraded = 1
-	exitTimeout  = 2
+	exitDegraded    = 1
+	exitTimeout     = 2
+	exitInterrupted = 130 // as shells have it
 )
 
 func newStatusCommand() *cobra.Command {
@@ -37,7 +39,8 @@ func newStatusCommand() *cobra.Command {
 		Use:   "status ROLLOUT",
 		Short: "Wait for the outcome of a rollout",
 		Long: "Prints each change of phase, step or message until the Rollout is Healthy or Degraded.\n" +
-			"Exit code 0: Healthy (or, with --watch=false, anything but Degraded). 1: Degraded. 2: the timeout passed.",
+			"Exit code 0: Healthy (or, with --watch=false, anything but Degraded). 1: Degraded, or it could not be read.\n" +
+			"2: the timeout passed. 130: interrupted.",
 		Example: "  pushback status shop\n  pushback status shop --timeout 10m\n  pushback status shop --watch=false -o json",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -85,10 +88,23 @@ func lineOf(rollout *v1alpha1.Rollout) statusLine {
 	if weights := rollout.Status.Canary.Weights; weights != nil {
 		line.Weight = weights.Canary.Weight
 	}
-	if rollout.Status.ObservedGeneration != rollout.Generation {
-		line = statusLine{Phase: v1alpha1.RolloutPhaseProgressing, Message: "waiting for the controller to see the latest spec"}
+	if rollout.Status.ObservedGeneration != rollout.Generation || rollout.Status.Phase == "" {
+		line = statusLine{Phase: v1alpha1.RolloutPhaseProgressing, Message: statusText(rollout)}
 	}
 	return line
+}
+
+// statusText is the message for a person, also where the controller has said nothing yet.
+func statusText(rollout *v1alpha1.Rollout) string {
+	switch {
+	case rollout.Status.Phase == "":
+		return "the controller has not looked at it yet"
+	case rollout.Status.ObservedGeneration != rollout.Generation:
+		return "waiting for the controller to see the latest spec"
+	case rollout.Status.Message == "":
+		return string(rollout.Status.Phase)
+	}
+	return rollout.Status.Message
 }
 
 // statusPoll is how often the Rollout is read.
@@ -98,8 +114,8 @@ func watchStatus(ctx context.Context, out io.Writer, c client.Reader, key types.
 	var last statusLine
 	for {
 		rollout, err := readRollout(ctx, c, key)
-		if errors.Is(err, context.DeadlineExceeded) {
-			return &exitError{code: exitTimeout, text: fmt.Sprintf("%s is still %s", key.Name, last.Phase)}
+		if err != nil && ctx.Err() != nil {
+			return outOfTime(ctx, key.Name, last)
 		}
 		if err != nil {
 			return err
@@ -119,17 +135,30 @@ func watchStatus(ctx context.Context, out io.Writer, c client.Reader, key types.
 		}
 		select {
 		case <-ctx.Done():
-			return &exitError{code: exitTimeout, text: fmt.Sprintf("%s is still %s", key.Name, last.Phase)}
+			return outOfTime(ctx, key.Name, last)
 		case <-time.After(statusPoll):
 		}
 	}
+}
+
+// outOfTime is the error for a wait that the timeout or Ctrl-C ended.
+func outOfTime(ctx context.Context, name string, last statusLine) error {
+	what := "still " + string(last.Phase)
+	if last.Phase == "" {
+		what = "not read yet"
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &exitError{code: exitTimeout, text: fmt.Sprintf("the timeout passed: %s is %s", name, what)}
+	}
+	return &exitError{code: exitInterrupted, text: fmt.Sprintf("interrupted: %s is %s", name, what)}
 }
 
 func printStatus(out io.Writer, line statusLine, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(out).Encode(line)
 	}
-	_, err := fmt.Fprintf(out, "%-11s  step %-6s  weight %3d  %s\n", line.Phase, orDash(line.Step), line.Weight, line.Message)
+	text := fmt.Sprintf("%-11s  step %-6s  weight %3d  %s", line.Phase, orDash(line.Step), line.Weight, line.Message)
+	_, err := fmt.Fprintln(out, strings.TrimRight(text, " "))
 	return err
 }
 

@@ -24,6 +24,8 @@ type verb struct {
 	next func(*v1alpha1.Rollout) string
 	// also are further annotations, given the token.
 	also func(token string) map[string]string
+	// target is the template hash that the verb is meant for. Nil: the current version's.
+	target func(*v1alpha1.Rollout) (string, error)
 }
 
 // runVerb writes the annotation and waits for the controller's answer.
@@ -32,8 +34,12 @@ func runVerb(ctx context.Context, out io.Writer, c client.Client, key types.Name
 	if err != nil {
 		return err
 	}
+	hash, err := v.hash(rollout)
+	if err != nil {
+		return err
+	}
 	token := newToken()
-	if err := writeVerb(ctx, c, rollout, v, token); err != nil {
+	if err := writeVerb(ctx, c, rollout, v, hash, token); err != nil {
 		return err
 	}
 	name := strings.TrimPrefix(v.annotation, v1alpha1.GroupVersion.Group+"/")
@@ -48,9 +54,20 @@ func runVerb(ctx context.Context, out io.Writer, c client.Client, key types.Name
 	return nil
 }
 
-// writeVerb aims the verb at the version and the step that were read, so that it
+// hash is the template that the verb is meant for.
+func (v verb) hash(rollout *v1alpha1.Rollout) (string, error) {
+	if v.target != nil {
+		return v.target(rollout)
+	}
+	if rollout.Status.CurrentPodHash == "" {
+		return "", fmt.Errorf("%s has no version yet: %s", rollout.Name, statusText(rollout))
+	}
+	return rollout.Status.CurrentPodHash, nil
+}
+
+// writeVerb aims the verb at a version and at the step that was read, so that it
 // can't hit a later one.
-func writeVerb(ctx context.Context, c client.Client, rollout *v1alpha1.Rollout, v verb, token string) error {
+func writeVerb(ctx context.Context, c client.Client, rollout *v1alpha1.Rollout, v verb, hash, token string) error {
 	step := int32(0)
 	if rollout.Status.CurrentStepIndex != nil {
 		step = *rollout.Status.CurrentStepIndex
@@ -59,7 +76,7 @@ func writeVerb(ctx context.Context, c client.Client, rollout *v1alpha1.Rollout, 
 	if next.Annotations == nil {
 		next.Annotations = map[string]string{}
 	}
-	next.Annotations[v.annotation] = fmt.Sprintf("%s/%d/%s", rollout.Status.CurrentPodHash, step, token)
+	next.Annotations[v.annotation] = fmt.Sprintf("%s/%d/%s", hash, step, token)
 	if v.also != nil {
 		for annotation, value := range v.also(token) {
 			next.Annotations[annotation] = value

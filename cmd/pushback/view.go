@@ -83,6 +83,10 @@ func observeView(ctx context.Context, c client.Reader, rollout *v1alpha1.Rollout
 		Step: rollout.Status.Step, Attempt: rollout.Status.Attempt, Weights: rollout.Status.Canary.Weights,
 		Desired: 1, Available: rollout.Status.AvailableReplicas,
 		Stable: rollout.Status.Git.Stable, Current: rollout.Status.Git.Current, Steps: stepsOf(rollout),
+		Versions: []versionView{},
+	}
+	if out.Phase == "" {
+		out.Phase, out.Message = v1alpha1.RolloutPhaseProgressing, statusText(rollout)
 	}
 	if rollout.Spec.Replicas != nil {
 		out.Desired = *rollout.Spec.Replicas
