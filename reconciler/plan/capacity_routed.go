@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
-	"github.com/pushback-dev/pushback/routers"
 )
 
 // wholeSize is the size of a side that takes all the traffic: spec.replicas.
@@ -88,8 +87,9 @@ func retireAt(in In, st v1alpha1.RolloutStatus, rs ReplicaSet) time.Time {
 }
 
 // candidateSize is what the current step asks for, and at least what the weight
-// that is seen or wanted needs. It shrinks only after a lower weight has settled
-// (law 2).
+// that is seen or wanted needs. It never shrinks while the version is in progress,
+// also not at a step with a lower weight: an observation from before it shrank
+// would pass for pods that a later, higher weight could be given to (law 1).
 func candidateSize(in In, st v1alpha1.RolloutStatus, rs *ReplicaSet) int32 {
 	if confirmationPending(st) {
 		return desired(rs)
@@ -111,37 +111,8 @@ func candidateSize(in In, st v1alpha1.RolloutStatus, rs *ReplicaSet) int32 {
 		need = max(share(whole, min(weight, live)), min(need, desired(rs)))
 	}
 	need = max(need, share(whole, live))
-	if need < desired(rs) && !shrinkable(in, st, weight) {
-		return desired(rs)
+	if in.Replicas == 0 {
+		return 0
 	}
-	return need
-}
-
-// shrinkable says that a weight was seen for long enough to give up the pods of a
-// higher one: scaleDownDelaySeconds stands in where the router can't verify.
-func shrinkable(in In, st v1alpha1.RolloutStatus, weight int32) bool {
-	if in.Routing.Err != "" || !weightSeen(st, weight) || in.Routing.Verification == routers.VerificationPending {
-		return false
-	}
-	return !in.Now.Before(st.Canary.Weights.Since.Add(shrinkDelay(in)))
-}
-
-func shrinkDelay(in In) time.Duration {
-	if in.Routing.Verification == routers.VerificationUnknown {
-		return settle + scaleDownDelay(in)
-	}
-	return settle
-}
-
-// shrinkAt is when the version in progress may give up pods that it holds for a
-// weight that it had; false when it holds none, or the weight isn't seen yet.
-func shrinkAt(in In, st v1alpha1.RolloutStatus) (time.Time, bool) {
-	if !routed(in) || !inProgress(st) || st.StableRS == "" || in.Routing.Err != "" {
-		return time.Time{}, false
-	}
-	weight := stepWeight(steps(in), index(st))
-	if desired(find(in, st.CurrentPodHash)) <= share(wholeSize(in, st), weight) || !weightSeen(st, weight) {
-		return time.Time{}, false
-	}
-	return st.Canary.Weights.Since.Add(shrinkDelay(in)), true
+	return max(need, desired(rs))
 }

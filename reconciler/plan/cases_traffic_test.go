@@ -207,18 +207,34 @@ func TestC85_UnverifiedWeightsHoldTheStep(t *testing.T) {
 	mustReach(t, c, 10, "the pause", pausedAt("v2", 1))
 }
 
-func TestLaw2_UnverifiableRouterWaitsOutTheDelay(t *testing.T) {
-	strategy := withRouter(setWeight(100), pause(5), setWeight(25), pause(0))
-	strategy.ScaleDownDelaySeconds = ptr(int32(60))
-	c := cluster(strategy)
-	c.Verifies = false
+// A lower weight frees no pods of a version in progress: a higher one may follow,
+// and an old observation must not pass for pods that are gone (law 1).
+func TestLaw2_ALowerWeightKeepsThePods(t *testing.T) {
+	c := cluster(withRouter(setWeight(100), pause(5), setWeight(25), pause(200), setWeight(75), pause(0)))
 	stableAt(t, c, "v1")
 	push(c, "v2")
 	mustReach(t, c, 60, "the lower weight", pausedAt("v2", 3))
-	lowered := c.Now
-	mustReach(t, c, 120, "fewer pods", func(c *plansim.Cluster) bool { return c.Desired("v2") == 1 })
-	if waited := c.Now.Sub(lowered); waited < 60*time.Second {
-		t.Errorf("shrank %s after the weight was lowered, and the router can't verify: want 60 s", waited)
+	c.Run(190, nil)
+	if c.Weight() != 25 || c.Desired("v2") != 4 {
+		t.Errorf("weight %d, %d pods", c.Weight(), c.Desired("v2"))
+	}
+	mustReach(t, c, 60, "the higher weight", pausedAt("v2", 5))
+}
+
+// Where the router can't verify, scaleDownDelaySeconds stands in before an old
+// version loses its pods.
+func TestLaw2_UnverifiableRouterWaitsOutTheDelay(t *testing.T) {
+	strategy := withRouter(setWeight(50))
+	strategy.ScaleDownDelaySeconds = ptr(int32(60))
+	c := cluster(strategy)
+	c.Verifies, c.DataPlaneDelay = false, 20*time.Second
+	stableAt(t, c, "v1")
+	push(c, "v2")
+	mustReach(t, c, 90, "Healthy", healthyOn("v2"))
+	healthy := c.Now
+	mustReach(t, c, 120, "v1's end", func(c *plansim.Cluster) bool { return c.Desired("v1") == 0 })
+	if waited := c.Now.Sub(healthy); waited < 58*time.Second {
+		t.Errorf("v1 lost its pods %s after it lost its traffic, want 60 s", waited)
 	}
 }
 

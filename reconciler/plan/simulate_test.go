@@ -211,7 +211,7 @@ func TestLaws(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				w := drawWorld(t, tc.may, tc.routed)
-				w.live(t, tc.may, rapid.IntRange(5, 60).Draw(t, "rounds"))
+				w.live(t, tc.may, rapid.IntRange(5, 40).Draw(t, "rounds"))
 			})
 		})
 	}
@@ -225,7 +225,7 @@ func TestComesToRest(t *testing.T) {
 		t.Run(fmt.Sprintf("routed=%v", routed), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				w := drawWorld(t, everything, routed)
-				w.live(t, everything, rapid.IntRange(5, 40).Draw(t, "rounds"))
+				w.live(t, everything, rapid.IntRange(5, 30).Draw(t, "rounds"))
 				w.calm()
 				w.settle(t)
 				w.mustBeAtRest(t)
@@ -252,7 +252,7 @@ func (w *world) settle(t *rapid.T) {
 		}
 		before := w.Writes
 		w.Run(120, nil)
-		if w.Writes == before && i > 12 {
+		if w.Writes == before && i > 5 {
 			return
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/routers"
 )
 
 // How soon to look again where no event of the cluster is sure to come.
@@ -36,12 +37,9 @@ func wake(in In, p Plan, changed bool) time.Duration {
 	if routed(in) {
 		if in.Routing.Err != "" {
 			due = append(due, wakeRetry)
-		} else if onTheMove(in, st) {
+		} else if onTheMove(in, st) || in.Routing.Verification == routers.VerificationPending {
 			due = append(due, wakeTraffic)
 		}
-	}
-	if t, waits := shrinkAt(in, st); waits {
-		at(t)
 	}
 	if st.Progress != nil && !overdue(in, st) {
 		at(st.Progress.Since.Add(progressDeadline(in)))
