@@ -3,12 +3,14 @@ package apply
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 
 	"github.com/fluxcd/pkg/ssa"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/gitsync"
@@ -22,7 +24,9 @@ type run struct {
 	scaled map[types.NamespacedName]bool
 	// failed are the objects that could not be applied, for the Rollouts that name them.
 	failed refs
-	out    Out
+	// noted is the inventory as it was intended last: what may exist by our doing.
+	noted inventory
+	out   Out
 }
 
 // Apply applies a tree: Namespaces and CustomResourceDefinitions first, then the
@@ -36,17 +40,19 @@ func (a *Applier) Apply(ctx context.Context, in In) (Out, error) {
 	if err != nil {
 		return Out{}, err
 	}
-	r := &run{Applier: a, in: in, failed: refs{}}
+	r := &run{Applier: a, in: in, failed: refs{}, noted: maps.Clone(old)}
 	stages := r.prepareAll()
 	if err := r.readCluster(ctx, stages); err != nil {
 		return Out{}, err
 	}
-	if err := r.intend(ctx, old, stages); err != nil {
-		return Out{}, err
-	}
 	for _, stage := range stages {
+		if err := r.intend(ctx, stage); err != nil {
+			return Out{}, err
+		}
 		for _, o := range stage {
-			r.apply(ctx, o)
+			if _, intended := r.noted[o.id()]; intended {
+				r.apply(ctx, o)
+			}
 		}
 		if err := ctx.Err(); err != nil {
 			return Out{}, err
@@ -56,19 +62,34 @@ func (a *Applier) Apply(ctx context.Context, in In) (Out, error) {
 	return r.finish(ctx, old, stages)
 }
 
-// intend announces an inventory with what is about to be made.
-func (r *run) intend(ctx context.Context, old inventory, stages [3][]*object) error {
-	planned := inventory{}
-	for id, version := range old {
-		planned[id] = version
+// intend notes the objects of a stage that are new in the inventory, before they
+// are made. What the API server would not take is a failure here and isn't noted:
+// it does not exist by our doing, and who may not read it could never prune it.
+func (r *run) intend(ctx context.Context, stage []*object) error {
+	before := len(r.noted)
+	for _, o := range stage {
+		if _, known := r.noted[o.id()]; known {
+			continue
+		}
+		if err := r.try(ctx, o); err != nil {
+			r.failPrepared(o, err)
+			continue
+		}
+		r.noted[o.id()] = o.declared.GroupVersionKind().Version
 	}
-	for _, o := range slices.Concat(stages[:]...) {
-		planned[o.id()] = o.declared.GroupVersionKind().Version
+	if r.in.Intend == nil || len(r.noted) == before {
+		return ctx.Err()
 	}
-	if r.in.Intend == nil || len(planned) == len(old) {
-		return nil
+	return r.in.Intend(ctx, r.noted.entries())
+}
+
+// try asks whether an object could be made, where there is none.
+func (r *run) try(ctx context.Context, o *object) error {
+	live, err := r.get(ctx, o.declared)
+	if err != nil || live != nil || disabled(o.declared, nil) {
+		return err
 	}
-	return r.in.Intend(ctx, planned.entries())
+	return r.ssa(ctx, o.declared.DeepCopy(), client.DryRunAll)
 }
 
 // prepareAll sorts the objects into stages. Those that can't be prepared are failures.
@@ -162,8 +183,8 @@ func (r *run) apply(ctx context.Context, o *object) {
 // finish prunes and makes the inventory.
 func (r *run) finish(ctx context.Context, old inventory, stages [3][]*object) (Out, error) {
 	applied := inventory{}
-	for _, stage := range stages {
-		for _, o := range stage {
+	for _, o := range slices.Concat(stages[:]...) {
+		if _, intended := r.noted[o.id()]; intended {
 			applied[o.id()] = o.declared.GroupVersionKind().Version
 		}
 	}

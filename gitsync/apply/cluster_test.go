@@ -570,6 +570,10 @@ func TestC56_ATenantStaysInItsNamespace(t *testing.T) {
 			t.Errorf("the tenant wrote %s", write)
 		}
 	}
+	// What was refused was never made: once it has left Git there is nothing to prune.
+	if out := b.apply(settings); len(out.Failures) > 0 || len(out.Inventory) != 1 {
+		t.Errorf("want the tree to be in order again, got %v and the inventory %v", failures(out), out.Inventory)
+	}
 }
 
 func TestTargetNamespaceOverridesAll(t *testing.T) {

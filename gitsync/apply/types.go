@@ -34,9 +34,9 @@ type In struct {
 	Prune bool
 	// Inventory of the last apply.
 	Inventory []v1alpha1.ResourceRef
-	// Intend is called before the first write with an inventory that holds the objects
-	// of the tree as well, when Inventory lacks one of them. Its error ends the apply.
-	// May be nil.
+	// Intend is called before the first write of a stage with an inventory that holds
+	// the objects that it is about to make as well, when there are any. Its error ends
+	// the apply. May be nil.
 	Intend func(context.Context, []v1alpha1.ResourceRef) error
 	// Commit that declares the objects.
 	Commit Commit
