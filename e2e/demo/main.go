@@ -18,11 +18,15 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "\ndemo failed:", err)
 		os.Exit(1)
 	}
 }
+
+// defaultDir is below bin/, which Git ignores.
+var defaultDir = filepath.Join("bin", "demo")
 
 // settings are the flags.
 type settings struct {
@@ -34,7 +38,7 @@ type settings struct {
 func parse(args []string) (settings, error) {
 	var s settings
 	set := flag.NewFlagSet("demo", flag.ContinueOnError)
-	set.StringVar(&s.dir, "dir", filepath.Join("bin", "demo"), "folder for the repository, logs and the kubeconfig; emptied first")
+	set.StringVar(&s.dir, "dir", defaultDir, "folder for the repository, logs and the kubeconfig; emptied first")
 	set.BoolVar(&s.keep, "keep", false, "leave everything running afterwards, until Ctrl-C")
 	set.Float64Var(&s.rps, "rps", 40, "requests per second of the load generator")
 	cluster := set.Bool("cluster", false, "run on the cluster of KUBECONFIG instead of a local control plane")
@@ -58,17 +62,24 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(s.dir); err != nil {
-		return fmt.Errorf("emptying %s: %w", s.dir, err)
+	if err := checkTools(); err != nil {
+		return err
 	}
+	folder, err := claim(s.dir)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
 	show, err := newShow(ctx, s)
 	if err != nil {
 		return err
 	}
 	err = show.walk(ctx)
 	if err == nil && s.keep {
-		show.explain()
-		<-ctx.Done()
+		err = show.linger(ctx)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = errors.New("interrupted before its end")
 	}
 	return errors.Join(err, show.stop())
 }

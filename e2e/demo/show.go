@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"time"
 
@@ -65,15 +66,15 @@ func (s *show) prepare(ctx context.Context) error {
 	if s.gateway, err = s.world.StartGateway(namespace, "shop"); err != nil {
 		return err
 	}
+	if s.load, err = load.New(load.Options{URL: s.gateway + "/", RPS: s.settings.rps}); err != nil {
+		return err
+	}
 	if err := s.world.StartController(ctx, "controller"); err != nil {
 		return err
 	}
 	inside, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	s.follow(inside)
-	if s.load, err = load.New(load.Options{URL: s.gateway + "/", RPS: s.settings.rps}); err != nil {
-		return err
-	}
 	s.timeline.say("started", "repository %s, gateway %s", s.repo.Bare, s.gateway)
 	return nil
 }
@@ -93,10 +94,14 @@ func (s *show) startLoad() {
 }
 
 // noteWeight tells a new weight, and what share the version got under the last one.
-func (s *show) noteWeight(weight int32) {
+func (s *show) noteWeight(o *v1alpha1.Rollout) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if weight == s.weight || s.version == "" {
+	weight, done := o.Status.Canary.Weights.Canary.Weight, o.Status.StableRS == o.Status.CurrentPodHash
+	if s.weight == weight {
+		if !done && weight == 0 {
+			s.version = declaredVersion(o)
+		}
 		return
 	}
 	now := s.load.Snapshot()
@@ -105,8 +110,28 @@ func (s *show) noteWeight(weight int32) {
 		s.timeline.say("share", "%s was asked to get %d%% and got %.1f%% of %d requests", s.version, s.weight,
 			100*float64(got.Requests)/float64(since.Answered), since.Answered)
 	}
-	s.timeline.say("weight", "canary %d%%", weight)
+	switch {
+	case weight == 0 && done:
+		s.timeline.say("weight", "stable 100%%: %s is the stable version now", declaredVersion(o))
+	case weight == 0:
+		s.timeline.say("weight", "canary 0%%: all traffic is back at the stable version")
+	default:
+		s.version = declaredVersion(o)
+		s.timeline.say("weight", "canary %d%%", weight)
+	}
 	s.weight, s.atThis = weight, now
+}
+
+var versionArgument = regexp.MustCompile(`--version=([A-Za-z0-9.-]+)`)
+
+// declaredVersion is what the Rollout's template tells the shop to call itself.
+func declaredVersion(o *v1alpha1.Rollout) string {
+	if o.Spec.Template != nil {
+		if found := versionArgument.FindSubmatch(o.Spec.Template.Raw); found != nil {
+			return string(found[1])
+		}
+	}
+	return "the new version"
 }
 
 // stop ends everything.
@@ -128,20 +153,42 @@ func (s *show) gitSync() *v1alpha1.GitSync {
 	}
 }
 
+// linger says how to go on by hand and waits for Ctrl-C.
+func (s *show) linger(ctx context.Context) error {
+	// The revert is in the repository; without it the first push by hand would be refused.
+	if err := s.repo.Pull(ctx); err != nil {
+		return err
+	}
+	s.explain()
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-s.world.Failed():
+		return err
+	}
+}
+
 // explain says how to go on by hand.
 func (s *show) explain() {
-	cli := filepath.Join(s.world.Root, "bin", "pushback")
 	fmt.Printf(`
-Everything is still running. In another terminal:
+Everything is still running, and this timeline goes on. In another terminal:
 
-  export KUBECONFIG=%s
-  %s -n %s get shop -w                 # watch the rollout
-  curl %s/                             # ask the shop through the gateway
+  export KUBECONFIG=%[1]s
+  cd %[2]s
+  %[3]s -n %[4]s get shop -w          # watch the rollout; it needs no kubectl
+  curl %[5]s/                 # ask the shop through the gateway
 
-  cd %s
+A good version:
+
+  cd %[6]s
   sed -i 's/--version=[a-z0-9]*/--version=v4/' deploy/shop.yaml
   git commit -am "Release shop v4" && git push
 
+A bad one, which Pushback reverts (git pull shows it):
+
+  sed -i 's/--version=[a-z0-9]*/--version=v5/; s/--error-rate=[0-9.]*/--error-rate=0.5/' deploy/shop.yaml
+  git commit -am "Release shop v5" && git push
+
 Ctrl-C ends it all.
-`, s.kubeconfig(), cli, namespace, s.gateway, s.repo.Work)
+`, s.kubeconfig(), s.world.Root, filepath.Join("bin", "pushback"), namespace, s.gateway, s.repo.Work)
 }

@@ -61,7 +61,7 @@ func (s *show) good(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.push(ctx, "v2", "Release shop v2", "--version=v1", "--version=v2"); err != nil {
+	if err := s.push(ctx, "Release shop v2", "--version=v1", "--version=v2"); err != nil {
 		return err
 	}
 	old := before.Status.StableRS
@@ -85,7 +85,7 @@ func (s *show) bad(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.push(ctx, "v3", "Release shop v3: faster checkout", "--version=v2\", \"--error-rate=0\"", "--version=v3\", \"--error-rate=0.5\""); err != nil {
+	if err := s.push(ctx, "Release shop v3: faster checkout", "--version=v2\", \"--error-rate=0\"", "--version=v3\", \"--error-rate=0.5\""); err != nil {
 		return err
 	}
 	bad, err := s.repo.Head(ctx)
@@ -184,11 +184,8 @@ func healthy(o *v1alpha1.Rollout) (bool, error) {
 	return o.Status.Phase == v1alpha1.RolloutPhaseHealthy && o.Status.ObservedGeneration == o.Generation, nil
 }
 
-// push changes the shop's file and tells the timeline which version comes.
-func (s *show) push(ctx context.Context, version, subject, before, after string) error {
-	s.mu.Lock()
-	s.version, s.weight, s.atThis = version, 0, s.load.Snapshot()
-	s.mu.Unlock()
+// push changes the shop's file.
+func (s *show) push(ctx context.Context, subject, before, after string) error {
 	text, err := s.repo.Read(ctx, "deploy/shop.yaml")
 	if err != nil {
 		return err

@@ -56,18 +56,18 @@ func (s *show) narrate(object any) {
 		s.narrateRun(o)
 	case *v1alpha1.Revert:
 		if o.Status.Phase != "" {
-			s.timeline.tell("revert/"+o.Name, "revert", "%s %s %s", o.Status.Phase, o.Status.ShortCommit, firstLine(o.Status.Message))
+			s.timeline.tell("revert/"+o.Name, "revert", "%s  %s", o.Status.Phase, firstLine(o.Status.Message))
 		}
 	}
 }
 
 func (s *show) narrateRollout(o *v1alpha1.Rollout) {
 	if weights := o.Status.Canary.Weights; weights != nil && o.Status.StableRS != "" {
-		s.noteWeight(weights.Canary.Weight)
+		s.noteWeight(o)
 	}
 	text := string(o.Status.Phase)
-	if o.Status.Step != "" && o.Status.Phase != v1alpha1.RolloutPhaseHealthy {
-		text += "  step " + o.Status.Step
+	if o.Status.Phase != v1alpha1.RolloutPhaseHealthy && !o.Status.Abort {
+		text += stepText(o)
 	}
 	if o.Status.Message != "" {
 		text += "  " + o.Status.Message
@@ -75,6 +75,27 @@ func (s *show) narrateRollout(o *v1alpha1.Rollout) {
 	if text != "" {
 		s.timeline.tell("rollout", "rollout", "%s", text)
 	}
+}
+
+// stepText says how many steps are done and which one is under way.
+func stepText(o *v1alpha1.Rollout) string {
+	index, canary := o.Status.CurrentStepIndex, o.Spec.Strategy.Canary
+	if index == nil || canary == nil || int(*index) > len(canary.Steps) {
+		return ""
+	}
+	text := fmt.Sprintf("  %s steps done", o.Status.Step)
+	if int(*index) == len(canary.Steps) {
+		return text
+	}
+	switch step := canary.Steps[*index]; {
+	case step.SetWeight != nil:
+		text += fmt.Sprintf(", now setWeight %d", *step.SetWeight)
+	case step.Pause != nil:
+		text += ", now a pause"
+	case step.Analysis != nil:
+		text += ", now an analysis"
+	}
+	return text
 }
 
 func (s *show) narrateRun(o *v1alpha1.AnalysisRun) {
@@ -91,7 +112,7 @@ func (s *show) narrateRun(o *v1alpha1.AnalysisRun) {
 		}
 	}
 	if o.Status.Phase.Completed() {
-		s.timeline.tell("run/"+o.Name, "verdict", "%s  %s", o.Status.Phase, o.Status.Message)
+		s.timeline.tell("run/"+o.Name, "verdict", "%s", strings.TrimSpace(string(o.Status.Phase)+"  "+o.Status.Message))
 	}
 }
 
