@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -300,6 +301,23 @@ func TestIrreversibleVersionsAreConfirmedOnce(t *testing.T) {
 	mustReach(t, c, 60, "the pause", pausedAt("v2", 1))
 	c.LoseStatus()
 	mustReach(t, c, 60, "the pause again, without asking: its pods run", pausedAt("v2", 1))
+}
+
+// A pause outranks the return of the stable template; the message says so.
+func TestPausedAfterAnAbortSaysSo(t *testing.T) {
+	c := paused(t, withRouter(setWeight(50), pause(0)), 1)
+	c.RevertAfter = 0
+	c.Send(v1alpha1.AbortAnnotation, "stop")
+	c.Run(20, nil)
+	c.Send(v1alpha1.PauseAnnotation, "wait")
+	c.Run(5, nil)
+	push(c, "v1")
+	c.Run(20, nil)
+	if !c.Status.Abort || !strings.Contains(c.Status.Message, "manually paused") {
+		t.Errorf("abort %v, %q", c.Status.Abort, c.Status.Message)
+	}
+	c.Send(v1alpha1.ResumeAnnotation, "go")
+	mustReach(t, c, 10, "Healthy", healthyOn("v1"))
 }
 
 func TestHistoryLimits(t *testing.T) {

@@ -71,6 +71,9 @@ func noteAborted(in In, st v1alpha1.RolloutStatus, w weight) (note, bool) {
 	case routed(in) && (in.Routing.Err != "" || in.Routing.Canary > 0):
 		n.message += "; waiting for traffic shift" + because(in.Routing.Err)
 	}
+	if frozen(in, st) {
+		n.message += "; manually paused, so no other version is taken up"
+	}
 	return n, true
 }
 

@@ -240,14 +240,15 @@ func (w *world) settle(t *rapid.T) {
 	for i := range 40 {
 		w.Run(60, nil)
 		w.verify(t)
-		if w.Status.Phase == v1alpha1.RolloutPhasePaused {
-			verb := v1alpha1.ResumeAnnotation
-			if !slices.ContainsFunc(w.Status.PauseConditions, func(p v1alpha1.PauseCondition) bool {
-				return p.Reason == v1alpha1.PauseReasonUser || p.Reason == v1alpha1.PauseReasonInconclusiveAnalysis
-			}) {
-				verb = v1alpha1.PromoteAnnotation
-			}
-			w.Send(verb, fmt.Sprintf("settle%d", i))
+		asks := func(reasons ...v1alpha1.PauseReason) bool {
+			return slices.ContainsFunc(w.Status.PauseConditions, func(p v1alpha1.PauseCondition) bool { return slices.Contains(reasons, p.Reason) })
+		}
+		switch {
+		case asks(v1alpha1.PauseReasonUser, v1alpha1.PauseReasonInconclusiveAnalysis):
+			w.Send(v1alpha1.ResumeAnnotation, fmt.Sprintf("settle%d", i))
+			continue
+		case w.Status.Phase == v1alpha1.RolloutPhasePaused:
+			w.Send(v1alpha1.PromoteAnnotation, fmt.Sprintf("settle%d", i))
 			continue
 		}
 		before := w.Writes
