@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/internal/persist"
 	"github.com/pushback-dev/pushback/reconciler/plan"
 	"github.com/pushback-dev/pushback/routers/selector"
 )
@@ -165,20 +166,16 @@ func preconditions(live client.Object) client.Preconditions {
 	return client.Preconditions{UID: &uid, ResourceVersion: &version}
 }
 
-// executeStatus persists the status. The Update carries the resourceVersion of
-// the Rollout that was read: with an older one the whole decision rests on
-// something that has changed.
+// executeStatus persists the status, over the Rollout that was read: otherwise
+// the whole decision rests on something that has changed.
 func (r *Reconciler) executeStatus(ctx context.Context, seen *observed, decided plan.Plan) error {
 	if equality.Semantic.DeepEqual(seen.rollout.Status, decided.Status) {
 		return nil
 	}
 	next := seen.rollout.DeepCopy()
 	next.Status = *decided.Status.DeepCopy()
-	if err := r.Client.Status().Update(ctx, next, client.FieldOwner(v1alpha1.FieldManagerRollout)); err != nil {
+	if err := persist.Status(ctx, r.Client, seen.rollout, next, v1alpha1.FieldManagerRollout); err != nil {
 		return fmt.Errorf("persisting the status: %w", err)
-	}
-	if !equality.Semantic.DeepEqual(next.Status, decided.Status) {
-		return fmt.Errorf("the API server did not keep the whole status: the CRD rollouts.pushback.dev is older than this controller, apply manifests/crd")
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ import (
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/e2e/cluster/clustertest"
+	"github.com/pushback-dev/pushback/internal/persist"
 	"github.com/pushback-dev/pushback/reconciler/plan"
 )
 
@@ -67,11 +69,11 @@ type statusMeddler struct {
 	meddler *meddler
 }
 
-func (m *statusMeddler) Update(ctx context.Context, object client.Object, options ...client.SubResourceUpdateOption) error {
+func (m *statusMeddler) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 	if err := m.meddler.say("status", object, false); err != nil {
 		return err
 	}
-	err := m.SubResourceWriter.Update(ctx, object, options...)
+	err := m.SubResourceWriter.Patch(ctx, object, patch, options...)
 	if err == nil && m.meddler.after != nil {
 		m.meddler.after(object)
 	}
@@ -213,8 +215,9 @@ func TestC100_StatusThatWasNotKeptIsAnError(t *testing.T) {
 		object.(*v1alpha1.Rollout).Status.Attempt = 0
 	}}
 	l.byHand()
-	if _, err := l.pass(); err == nil || !strings.Contains(err.Error(), "manifests/crd") {
-		t.Errorf("want an error that says what to do, got %v", err)
+	var dropped *persist.NotKeptError
+	if _, err := l.pass(); !errors.As(err, &dropped) || !slices.Equal(dropped.Fields, []string{"attempt"}) {
+		t.Errorf("want a NotKeptError about attempt, got %v", err)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/gitsync"
+	"github.com/pushback-dev/pushback/internal/persist"
 	"github.com/pushback-dev/pushback/revertspec"
 )
 
@@ -114,13 +115,18 @@ func (r *revertReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	}
 	r.say(revert, step)
 	if !equality.Semantic.DeepEqual(*before, revert.Status) {
-		if updateErr := r.own.Status().Update(ctx, revert, client.FieldOwner(v1alpha1.FieldManagerGitSync)); updateErr != nil {
-			if apierrors.IsConflict(updateErr) {
+		read := revert.DeepCopy()
+		read.Status = *before
+		if lost := persist.Status(ctx, r.own, read, revert, v1alpha1.FieldManagerGitSync); lost != nil {
+			if apierrors.IsConflict(lost) {
 				return ctrl.Result{RequeueAfter: conflictDelay}, nil
 			}
-			return ctrl.Result{}, client.IgnoreNotFound(updateErr)
+			return ctrl.Result{}, client.IgnoreNotFound(lost)
 		}
 		r.announce(revert, *before)
+	}
+	if revert.Status.Phase.Final() {
+		return r.ageOut(ctx, revert) // no event of ours comes back to it
 	}
 	return ctrl.Result{RequeueAfter: step.again}, err
 }
@@ -151,6 +157,9 @@ func blocked(reason, format string, args ...any) step {
 // step decides what is next. Nothing is remembered but what the status says and
 // what the branch holds.
 func (r *revertReconciler) step(ctx context.Context, revert *v1alpha1.Revert) (step, error) {
+	if other := revert.Spec.Rollout.Namespace; other != revert.Namespace {
+		return blocked(v1alpha1.RevertReasonPolicy, "it is about a Rollout of namespace %s: who may create a Revert in one namespace has no say over another", other), nil
+	}
 	sync := &v1alpha1.GitSync{}
 	key := types.NamespacedName{Namespace: revert.Spec.GitSync.Namespace, Name: revert.Spec.GitSync.Name}
 	if err := r.own.Get(ctx, key, sync); err != nil {

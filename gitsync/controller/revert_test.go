@@ -174,6 +174,10 @@ func TestRevertsThatAreBlocked(t *testing.T) {
 	_, rejected := l.roll("owner", "web", "app:1", "app:2")
 	commits := l.commits()
 	l.waitPhase(l.reject("owner", "web", rejected, stable), v1alpha1.RevertBlocked, v1alpha1.RevertReasonNotOwner)
+	elsewhere := l.reject("owner", "web", rejected, stable, func(r *v1alpha1.Revert) {
+		r.Name, r.Spec.Rollout.Namespace = "of-another-namespace", "kube-system"
+	})
+	l.waitPhase(elsewhere, v1alpha1.RevertBlocked, v1alpha1.RevertReasonPolicy)
 
 	attempt := int64(1)
 	try := func(sync, reason string) v1alpha1.RevertStatus {

@@ -30,6 +30,7 @@ import (
 	"github.com/pushback-dev/pushback/gitsync"
 	"github.com/pushback-dev/pushback/gitsync/apply"
 	"github.com/pushback-dev/pushback/gitsync/fetch"
+	"github.com/pushback-dev/pushback/internal/persist"
 	"github.com/pushback-dev/pushback/validation"
 )
 
@@ -216,8 +217,9 @@ func (a *attempt) read(ctx context.Context) (*rendered, error) {
 	return now, nil
 }
 
-// announce says that a new commit or spec is worked on. An attempt that repeats
-// an earlier one says nothing: its conditions stay until it has something new.
+// announce says that a new commit or spec is worked on, and notes the commit, so
+// that an attempt that repeats this one says nothing, however far it got: the
+// conditions stay until it has something new.
 func (a *attempt) announce(ctx context.Context, revision gitsync.Revision) error {
 	status := &a.sync.Status
 	last := status.LastAttemptedRevision
@@ -226,6 +228,9 @@ func (a *attempt) announce(ctx context.Context, revision gitsync.Revision) error
 	}
 	if last == revision.String() && status.ObservedGeneration == a.sync.Generation {
 		return nil
+	}
+	if last != revision.String() {
+		status.LastAttemptedRevision = revision.String()
 	}
 	say(&status.Conditions, progressing("Reading "+revision.String()), a.sync.Generation)
 	return a.persist(ctx)
@@ -323,7 +328,9 @@ func (a *attempt) persist(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(*a.stored, a.sync.Status) {
 		return nil
 	}
-	if err := a.own.Status().Update(ctx, a.sync, client.FieldOwner(v1alpha1.FieldManagerGitSync)); err != nil {
+	read := a.sync.DeepCopy()
+	read.Status = *a.stored.DeepCopy()
+	if err := persist.Status(ctx, a.own, read, a.sync, v1alpha1.FieldManagerGitSync); err != nil {
 		return err
 	}
 	a.stored = a.sync.Status.DeepCopy()

@@ -2,6 +2,8 @@ package controller
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -62,7 +64,7 @@ func TestSyncAppliesPrunesAndIsThenQuiet(t *testing.T) {
 		}
 		return ""
 	})
-	if wrote := l.writes()[len(before):]; !slices.Equal(wrote, []string{"patch gitsyncs/sync/", "update gitsyncs/sync/status"}) {
+	if wrote := l.writes()[len(before):]; !slices.Equal(wrote, []string{"patch gitsyncs/sync/", "patch gitsyncs/sync/status"}) {
 		t.Errorf("want the annotation and its echo, and nothing else; got %v", wrote)
 	}
 
@@ -73,6 +75,39 @@ func TestSyncAppliesPrunesAndIsThenQuiet(t *testing.T) {
 	}
 	if l.object("v1", "ConfigMap", "b") != nil {
 		t.Error("b left Git and is still there")
+	}
+}
+
+// Law 9: what fails goes on failing without a write, however often it is tried.
+func TestFailuresAreQuiet(t *testing.T) {
+	l := newLab(t)
+	l.commit("First", map[string]string{"good/a.yaml": configMap("a", "1"), "bad/a.yaml": "kind: [\n"})
+	l.sync("bad", func(s *v1alpha1.GitSync) { s.Spec.Path = "bad" })
+	l.sync("path", func(s *v1alpha1.GitSync) { s.Spec.Path = "nowhere" })
+	l.sync("branch", func(s *v1alpha1.GitSync) { s.Spec.Ref = &v1alpha1.GitRef{Branch: "nope"} })
+	l.start()
+	l.waitReady("bad", v1alpha1.ReasonInvalidManifest, "bad/a.yaml")
+	l.waitReady("path", v1alpha1.ReasonPathNotFound, "nowhere")
+	l.waitReady("branch", v1alpha1.ReasonBranchNotFound, "nope")
+	// A repository that has lost an object tells its head and can't be fetched.
+	broken := t.TempDir() + "/broken.git"
+	l.git("", "clone", "-q", "--bare", l.bare, broken)
+	blob := l.git(broken, "rev-parse", "main:good/a.yaml")
+	if err := os.Remove(filepath.Join(broken, "objects", blob[:2], blob[2:])); err != nil {
+		t.Fatal(err)
+	}
+	l.sync("broken", func(s *v1alpha1.GitSync) { s.Spec.Path, s.Spec.URL = "good", "file://"+broken })
+	l.waitReady("broken", v1alpha1.ReasonGitOperationFailed, "")
+	before := l.writes()
+	polls := time.Now().Add(4 * time.Second)
+	l.wait(func() string {
+		if time.Now().Before(polls) {
+			return "waiting for polls"
+		}
+		return ""
+	})
+	if wrote := l.writes()[len(before):]; len(wrote) != 0 {
+		t.Errorf("failing again was written: %v", wrote)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pushback-dev/pushback/analysis"
 	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/internal/persist"
 )
 
 const (
@@ -119,12 +120,12 @@ func (r *Reconciler) persist(ctx context.Context, run *v1alpha1.AnalysisRun, sta
 	if equality.Semantic.DeepEqual(run.Status, status) {
 		return nil
 	}
-	before := run.Status.Phase
+	before := run.DeepCopy()
 	run.Status = status
-	if err := r.Client.Status().Update(ctx, run); err != nil {
+	if err := persist.Status(ctx, r.Client, before, run, v1alpha1.FieldManagerRollout); err != nil {
 		return fmt.Errorf("writing the status of AnalysisRun %s/%s: %w", run.Namespace, run.Name, err)
 	}
-	if before != status.Phase {
+	if before.Status.Phase != status.Phase {
 		r.tell(run)
 	}
 	return nil

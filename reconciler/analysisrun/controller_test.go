@@ -86,14 +86,14 @@ func newLab(t *testing.T, answer func(analysis.Query, analysis.Handle) (analysis
 	l := &lab{t: t, provider: &scripted{answer: answer}, events: events.NewFakeRecorder(100), now: start}
 	l.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.AnalysisRun{}).
 		WithInterceptorFuncs(interceptor.Funcs{
-			SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object, opts ...client.SubResourceUpdateOption) error {
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 				if l.beforeWrite != nil {
 					if err := l.beforeWrite(); err != nil {
 						return err
 					}
 				}
 				l.writes++
-				return c.SubResource(sub).Update(ctx, o, opts...)
+				return c.SubResource(sub).Patch(ctx, o, patch, opts...)
 			},
 		}).Build()
 	l.r = &Reconciler{

@@ -34,7 +34,7 @@ type Options struct {
 }
 
 // SetupWithManager registers the controller. It wants get, list, watch and delete on
-// analysisruns, update on analysisruns/status, get on secrets, and create and patch on
+// analysisruns, patch on analysisruns/status, get on secrets, and create and patch on
 // events.
 func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	if o.Providers == nil || o.Now == nil {
