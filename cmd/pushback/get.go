@@ -22,7 +22,7 @@ import (
 
 func newGetCommand() *cobra.Command {
 	var watch, all bool
-	var output string
+	var output outputFlag
 	cmd := &cobra.Command{
 		Use:   "get [ROLLOUT]",
 		Short: "Show a rollout with its steps, weights, pods, measurements and commits; or list all",
@@ -30,16 +30,14 @@ func newGetCommand() *cobra.Command {
 			"  pushback get -A         # of all namespaces\n" +
 			"  pushback get shop -w    # one, whole, as it changes\n" +
 			"  pushback get shop -o json",
-		Args: cobra.MaximumNArgs(1),
+		Args: oneRollout(0),
 	}
 	reach := addClusterFlags(cmd)
+	cmd.ValidArgsFunction = reach.complete
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on showing it as it changes")
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "list the rollouts of all namespaces")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json")
+	output.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkOutput(output); err != nil {
-			return err
-		}
 		c, namespace, err := reach.client()
 		if err != nil {
 			return err
@@ -47,9 +45,9 @@ func newGetCommand() *cobra.Command {
 		out := cmd.OutOrStdout()
 		show := func() (string, error) {
 			if len(args) == 0 {
-				return renderList(cmd.Context(), c, namespace, all, output == "json")
+				return renderList(cmd.Context(), c, namespace, all, output.json())
 			}
-			return renderOne(cmd.Context(), c, types.NamespacedName{Namespace: namespace, Name: args[0]}, styleFor(out), output == "json")
+			return renderOne(cmd.Context(), c, types.NamespacedName{Namespace: namespace, Name: args[0]}, styleFor(out), output.json())
 		}
 		if watch {
 			return watchText(cmd.Context(), out, show)

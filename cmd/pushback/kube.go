@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,6 +41,49 @@ func (f *clusterFlags) client() (client.Client, string, error) {
 		return nil, "", fmt.Errorf("connect to the API server: %w", err)
 	}
 	return c, namespace, nil
+}
+
+// completionTimeout is short: a shell waits for it.
+const completionTimeout = 3 * time.Second
+
+// complete names the Rollouts of the namespace to a shell.
+func (f *clusterFlags) complete(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	c, namespace, err := f.client()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	names, err := rolloutNames(ctx, c, namespace)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func rolloutNames(ctx context.Context, c client.Reader, namespace string) ([]string, error) {
+	var list v1alpha1.RolloutList
+	if err := c.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing Rollouts: %w", err)
+	}
+	var names []string
+	for _, rollout := range list.Items {
+		names = append(names, rollout.Name)
+	}
+	return names, nil
+}
+
+// oneRollout wants the name of one Rollout; with a least of 0 none will do.
+func oneRollout(least int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= least && len(args) <= 1 {
+			return nil
+		}
+		return fmt.Errorf("%s takes the name of one Rollout, and got %d: see '%s --help'", cmd.Name(), len(args), cmd.CommandPath())
+	}
 }
 
 func readRollout(ctx context.Context, c client.Reader, key types.NamespacedName) (*v1alpha1.Rollout, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
@@ -34,7 +35,10 @@ func (k *kubeFlags) connect() (config *rest.Config, namespace string, err error)
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: k.context}
 	overrides.Context.Namespace = k.namespace
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
-	if config, err = loader.ClientConfig(); err != nil {
+	if config, err = loader.ClientConfig(); clientcmd.IsEmptyConfig(err) {
+		return nil, "", fmt.Errorf("no cluster to talk to: none of %s exists or names one; set KUBECONFIG or --kubeconfig: %w",
+			strings.Join(rules.GetLoadingPrecedence(), ", "), err)
+	} else if err != nil {
 		return nil, "", fmt.Errorf("kubeconfig: %w", err)
 	}
 	if namespace, _, err = loader.Namespace(); err != nil {

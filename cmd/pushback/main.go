@@ -15,6 +15,9 @@ import (
 	"syscall"
 )
 
+// version is set by the build.
+var version = "dev"
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -10,7 +10,7 @@ import (
 type outputFlag string
 
 func (o *outputFlag) register(flags *pflag.FlagSet) {
-	flags.VarP(o, "output", "o", `output format: json (default for people)`)
+	flags.VarP(o, "output", "o", `output format: json (default text for people)`)
 }
 
 func (o *outputFlag) String() string { return string(*o) }

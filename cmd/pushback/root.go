@@ -22,6 +22,7 @@ func newRootCommand(invokedAs string) *cobra.Command {
 		Short: "Look at and steer progressive deliveries that follow Git",
 		Long: `pushback looks at and steers rollouts that Pushback runs from Git commits,
 and has the small servers that the demo and the tests are made of.`,
+		Version:       version,
 		SilenceErrors: true, // main prints them
 		SilenceUsage:  true, // a failed request is not a wrong usage
 		Args:          cobra.NoArgs,

@@ -34,7 +34,7 @@ const (
 func newStatusCommand() *cobra.Command {
 	var watch bool
 	var timeout time.Duration
-	var output string
+	var output outputFlag
 	cmd := &cobra.Command{
 		Use:   "status ROLLOUT",
 		Short: "Wait for the outcome of a rollout",
@@ -42,16 +42,14 @@ func newStatusCommand() *cobra.Command {
 			"Exit code 0: Healthy (or, with --watch=false, anything but Degraded). 1: Degraded, or it could not be read.\n" +
 			"2: the timeout passed. 130: interrupted.",
 		Example: "  pushback status shop\n  pushback status shop --timeout 10m\n  pushback status shop --watch=false -o json",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneRollout(1),
 	}
 	reach := addClusterFlags(cmd)
+	cmd.ValidArgsFunction = reach.complete
 	cmd.Flags().BoolVarP(&watch, "watch", "w", true, "wait until it is Healthy or Degraded")
 	cmd.Flags().DurationVarP(&timeout, "timeout", "t", 0, "give up after this long; 0 waits for ever")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json: one object a change")
+	output.register(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := checkOutput(output); err != nil {
-			return err
-		}
 		c, namespace, err := reach.client()
 		if err != nil {
 			return err
@@ -63,16 +61,9 @@ func newStatusCommand() *cobra.Command {
 			defer cancel()
 		}
 		key := types.NamespacedName{Namespace: namespace, Name: args[0]}
-		return watchStatus(ctx, cmd.OutOrStdout(), c, key, watch, output == "json")
+		return watchStatus(ctx, cmd.OutOrStdout(), c, key, watch, output.json())
 	}
 	return cmd
-}
-
-func checkOutput(output string) error {
-	if output != "" && output != "json" {
-		return fmt.Errorf("--output %q is not known: use json, or leave it out for text", output)
-	}
-	return nil
 }
 
 // statusLine is what status prints.

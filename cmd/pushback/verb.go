@@ -114,8 +114,9 @@ func newToken() string {
 // addVerb adds a command that runs a verb on one Rollout.
 func addVerb(use, short, long, example string, pick func() verb) *cobra.Command {
 	var timeout time.Duration
-	cmd := &cobra.Command{Use: use + " ROLLOUT", Short: short, Long: long, Example: example, Args: cobra.ExactArgs(1)}
+	cmd := &cobra.Command{Use: use + " ROLLOUT", Short: short, Long: long, Example: example, Args: oneRollout(1)}
 	reach := addClusterFlags(cmd)
+	cmd.ValidArgsFunction = reach.complete
 	cmd.Flags().DurationVar(&timeout, "wait", 15*time.Second, "how long to wait for the controller's answer")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, namespace, err := reach.client()

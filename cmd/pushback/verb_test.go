@@ -230,6 +230,36 @@ func TestAVerbWaitsForItsOwnToken(t *testing.T) {
 	}
 }
 
+func TestWrongUsage(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nonexistent/config")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"no name":      {args: []string{"promote"}, want: "promote takes the name of one Rollout, and got 0: see 'pushback promote --help'"},
+		"two names":    {args: []string{"get", "a", "b"}, want: "get takes the name of one Rollout, and got 2"},
+		"wrong output": {args: []string{"status", "shop", "-o", "yaml"}, want: "the only one is json"},
+		"no cluster":   {args: []string{"get"}, want: "no cluster to talk to: none of /nonexistent/config exists"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, _, err := execute(t.Context(), tt.args...); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestShellsCompleteRollouts(t *testing.T) {
+	elsewhere := shop(inCanary)
+	elsewhere.Namespace, elsewhere.Name = "bank", "teller"
+	names, err := rolloutNames(t.Context(), cluster(t, shop(inCanary), elsewhere), "shop")
+	if err != nil || len(names) != 1 || names[0] != "shop" {
+		t.Errorf("%v, %v; want shop alone", names, err)
+	}
+}
+
 func TestReadingFindsNothing(t *testing.T) {
 	if _, err := readRollout(t.Context(), cluster(t), shopKey); !apierrors.IsNotFound(err) {
 		t.Errorf("%v, want a NotFound", err)
