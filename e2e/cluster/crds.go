@@ -90,6 +90,10 @@ func installCRDs(ctx context.Context, config *rest.Config, texts map[string][]by
 	if len(names) == 0 {
 		return ErrNoCRDs
 	}
+	return awaitCRDs(ctx, client, names)
+}
+
+func awaitCRDs(ctx context.Context, client clientset.Interface, names []string) error {
 	ctx, cancel := context.WithTimeout(ctx, crdTimeout)
 	defer cancel()
 	for _, name := range names {

@@ -30,9 +30,11 @@ var defaultDir = filepath.Join("bin", "demo")
 
 // settings are the flags.
 type settings struct {
-	dir  string
-	keep bool
-	rps  float64
+	dir    string
+	keep   bool
+	rps    float64
+	image  string
+	target *target // nil for a control plane of the demo's own
 }
 
 func parse(args []string) (settings, error) {
@@ -41,15 +43,28 @@ func parse(args []string) (settings, error) {
 	set.StringVar(&s.dir, "dir", defaultDir, "folder for the repository, logs and the kubeconfig; emptied first")
 	set.BoolVar(&s.keep, "keep", false, "leave everything running afterwards, until Ctrl-C")
 	set.Float64Var(&s.rps, "rps", 40, "requests per second of the load generator")
-	cluster := set.Bool("cluster", false, "run on the cluster of KUBECONFIG instead of a local control plane")
+	cluster := set.Bool("cluster", false, "run on the cluster of KUBECONFIG, its current context, instead of a local control plane")
+	set.StringVar(&s.image, "image", sampleImage, "with --cluster: the image of the shop's pods, which the cluster's nodes must be able to pull")
 	if err := set.Parse(args); err != nil {
 		return s, err
 	}
-	if *cluster {
-		return s, errors.New("--cluster is not built yet: the demo runs on a control plane of its own only")
+	if set.NArg() > 0 {
+		return s, fmt.Errorf("the demo takes flags only, not %q", set.Arg(0))
+	}
+	if !imageName.MatchString(s.image) {
+		return s, fmt.Errorf("--image %q is not an image reference", s.image)
+	}
+	if !*cluster && s.image != sampleImage {
+		return s, errors.New("--image is for --cluster: the local node has no images, it runs the binary of this checkout")
 	}
 	if s.rps <= 0 || s.rps > 1000 {
 		return s, fmt.Errorf("--rps must be above 0 and at most 1000, not %v", s.rps)
+	}
+	if *cluster {
+		var err error
+		if s.target, err = findTarget(); err != nil {
+			return s, err
+		}
 	}
 	return s, nil
 }

@@ -40,8 +40,15 @@ type show struct {
 // newShow builds and starts everything (step 1).
 func newShow(ctx context.Context, s settings) (*show, error) {
 	out := newTimeline(os.Stdout)
-	out.chapter("1. Build and start a control plane, a node, a Git repository, a gateway, Prometheus and the controller")
-	built, err := world.New(ctx, world.Options{Dir: s.dir, Progress: os.Stdout})
+	options := world.Options{Dir: s.dir, Progress: os.Stdout}
+	if s.target != nil {
+		out.chapter("1. Build the controller, prepare the cluster, and start a Git repository, a gateway, Prometheus and the controller")
+		s.target.announce(s.keep)
+		options.Existing = s.target.existing(s.keep)
+	} else {
+		out.chapter("1. Build and start a control plane, a node, a Git repository, a gateway, Prometheus and the controller")
+	}
+	built, err := world.New(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +67,10 @@ func (s *show) prepare(ctx context.Context) error {
 	if err := s.world.AddTenant(ctx, namespace); err != nil {
 		return err
 	}
-	if err := s.world.Cluster.WriteKubeconfig(s.kubeconfig()); err != nil {
-		return err
+	if s.settings.target == nil {
+		if err := s.world.Cluster.WriteKubeconfig(s.kubeconfig()); err != nil {
+			return err
+		}
 	}
 	if s.gateway, err = s.world.StartGateway(namespace, "shop"); err != nil {
 		return err
@@ -79,7 +88,13 @@ func (s *show) prepare(ctx context.Context) error {
 	return nil
 }
 
-func (s *show) kubeconfig() string { return filepath.Join(s.world.Dir, "kubeconfig") }
+// kubeconfig is the path of the cluster's kubeconfig: the user's own with --cluster.
+func (s *show) kubeconfig() string {
+	if s.settings.target != nil {
+		return os.Getenv("KUBECONFIG")
+	}
+	return filepath.Join(s.world.Dir, "kubeconfig")
+}
 
 // startLoad sends requests until the show stops.
 func (s *show) startLoad() {

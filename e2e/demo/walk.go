@@ -41,13 +41,21 @@ func (s *show) first(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.commit(ctx, "Add shop v1", string(shop)); err != nil {
+	text := strings.ReplaceAll(string(shop), "image: "+sampleImage+"\n", "image: "+s.settings.image+"\n")
+	if !strings.Contains(text, "image: "+s.settings.image+"\n") {
+		return fmt.Errorf("the sample does not name the image %s", sampleImage)
+	}
+	if err := s.commit(ctx, "Add shop v1", text); err != nil {
 		return err
 	}
 	if err := s.world.Client.Create(ctx, s.gitSync()); err != nil {
 		return fmt.Errorf("creating the GitSync: %w", err)
 	}
-	if _, err := s.await(ctx, shortWait, "v1 to be Healthy", healthy); err != nil {
+	limit := shortWait
+	if s.settings.target != nil {
+		limit = longWait // nodes pull the image first
+	}
+	if _, err := s.await(ctx, limit, "v1 to be Healthy", healthy); err != nil {
 		return err
 	}
 	s.startLoad()
@@ -211,8 +219,6 @@ func (s *show) await(ctx context.Context, limit time.Duration, what string, want
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
 		select {
 		case failed := <-s.world.Failed():
-			return false, failed
-		case failed := <-s.world.Cluster.Failed():
 			return false, failed
 		default:
 		}

@@ -23,6 +23,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +34,7 @@ import (
 	"github.com/pushback-dev/pushback/e2e/child"
 	"github.com/pushback-dev/pushback/e2e/cluster"
 	"github.com/pushback-dev/pushback/e2e/node"
+	"github.com/pushback-dev/pushback/e2e/podforward"
 	"github.com/pushback-dev/pushback/e2e/ports"
 	"github.com/pushback-dev/pushback/lab/prom"
 	"github.com/pushback-dev/pushback/lab/proxy"
@@ -49,6 +51,9 @@ type Options struct {
 	Progress io.Writer
 	// Hollow, if set, makes a node that runs no processes: pods become Ready as it says.
 	Hollow *node.Hollow
+	// Existing, if set, is a cluster to use instead of one of the World's own, with
+	// the nodes that it has. It excludes Hollow and AuditWrites.
+	Existing *Existing
 	// AuditWrites records every write to the API server.
 	AuditWrites bool
 }
@@ -57,8 +62,9 @@ type Options struct {
 type World struct {
 	Dir      string
 	Root     string
-	Cluster  *cluster.Cluster
-	Node     *node.Node
+	Cluster  *cluster.Cluster // nil on an existing cluster
+	Node     *node.Node       // nil on an existing cluster
+	REST     *rest.Config     // of an administrator
 	Client   client.WithWatch
 	PromURL  string
 	progress io.Writer
@@ -71,12 +77,22 @@ type World struct {
 	leases []*ports.Lease
 
 	controllers map[string]*child.Process
+	dial        func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// On an existing cluster:
+	existing *Existing
+	pods     *podforward.Dialer
+	made     []client.Object
+	crds     []string // those that were installed
 }
 
 type binaries struct{ controller, cli string }
 
 // systemNamespace is where the controller's ServiceAccount lives.
 const systemNamespace = "pushback-system"
+
+// accountName is that ServiceAccount.
+const accountName = "pushback"
 
 // New starts a control plane, a node and a Prometheus API, and installs the
 // CRDs and the rights. Stop ends them all.
@@ -87,6 +103,9 @@ func New(ctx context.Context, o Options) (*World, error) {
 	}
 	// The gateway and the clients log through this; what matters comes back as an error.
 	ctrllog.SetLogger(logr.Discard())
+	if o.Existing != nil && (o.Hollow != nil || o.AuditWrites) {
+		return nil, errors.New("world: Existing excludes Hollow and AuditWrites")
+	}
 	if o.Progress == nil {
 		o.Progress = os.Stderr
 	}
@@ -94,7 +113,7 @@ func New(ctx context.Context, o Options) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Dir: dir, Root: root, progress: o.Progress, failed: make(chan error, 8), controllers: map[string]*child.Process{}}
+	w := &World{Dir: dir, Root: root, progress: o.Progress, failed: make(chan error, 8), controllers: map[string]*child.Process{}, existing: o.Existing}
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -102,7 +121,12 @@ func New(ctx context.Context, o Options) (*World, error) {
 	if w.binaries, err = build(ctx, root, o.Progress); err != nil {
 		return nil, err
 	}
-	if err := w.start(ctx, o); err != nil {
+	if w.existing != nil {
+		err = w.startExisting(ctx)
+	} else {
+		err = w.start(ctx, o)
+	}
+	if err != nil {
 		return nil, errors.Join(err, w.Stop())
 	}
 	return w, nil
@@ -128,7 +152,9 @@ func (w *World) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if w.Client, err = connect(w.Cluster.RESTConfig()); err != nil {
+	w.run("the control plane", w.watchCluster)
+	w.REST = w.Cluster.RESTConfig()
+	if w.Client, err = connect(w.REST); err != nil {
 		return err
 	}
 	if err := w.Cluster.InstallCRDs(ctx, filepath.Join(w.Root, "manifests", "crd")); err != nil {
@@ -149,7 +175,7 @@ func (w *World) start(ctx context.Context, o Options) error {
 func connect(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(v1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme),
-		rbacv1.AddToScheme(scheme), gatewayv1.Install(scheme)); err != nil {
+		rbacv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), gatewayv1.Install(scheme)); err != nil {
 		return nil, err
 	}
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
@@ -157,18 +183,19 @@ func connect(config *rest.Config) (client.WithWatch, error) {
 
 func (w *World) startNode(o Options) error {
 	options := node.Options{
-		Config: w.Cluster.RESTConfig(),
+		Config: w.REST,
 		Images: map[string]node.Image{Image: {Path: w.binaries.cli}},
-		LogDir: filepath.Join(w.Dir, "pods"),
+		LogDir: filepath.Join(w.Dir, "pods"), Serving: w.Cluster.NodeTLS(),
 		Hollow: o.Hollow,
 	}
 	if o.Hollow != nil {
-		options.Images, options.LogDir = nil, ""
+		options.Images, options.LogDir, options.Serving = nil, "", nil
 	}
 	var err error
 	if w.Node, err = node.New(options); err != nil {
 		return err
 	}
+	w.dial = w.Node.Dial
 	w.run("the node", w.Node.Run)
 	return nil
 }
@@ -182,6 +209,16 @@ func (w *World) run(name string, part func(context.Context) error) {
 	})
 }
 
+// watchCluster ends when a server of the control plane does.
+func (w *World) watchCluster(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-w.Cluster.Failed():
+		return err
+	}
+}
+
 // Failed gives an error for each part that ends while it should run.
 func (w *World) Failed() <-chan error { return w.failed }
 
@@ -193,8 +230,11 @@ func (w *World) startProm() error {
 	w.PromURL = "http://" + listener.Addr().String()
 	options := prom.Options{
 		Interval: 500 * time.Millisecond,
-		Dial:     w.Node.Dial,
-		Pods:     &prom.PodSource{REST: w.Cluster.RESTConfig()},
+		Dial:     w.dial,
+		Pods:     &prom.PodSource{REST: w.REST},
+	}
+	if w.existing != nil {
+		options.Pods.Namespace = w.existing.Namespace
 	}
 	w.run("the Prometheus API", func(ctx context.Context) error {
 		return prom.Run(ctx, options, prom.ListenOptions{Listener: listener})
@@ -209,8 +249,8 @@ func (w *World) StartGateway(namespace, route string) (string, error) {
 		return "", err
 	}
 	options := proxy.Options{
-		Route:    &proxy.RouteSource{REST: w.Cluster.RESTConfig(), Namespace: namespace, Name: route},
-		Dial:     w.Node.Dial,
+		Route:    &proxy.RouteSource{REST: w.REST, Namespace: namespace, Name: route},
+		Dial:     w.dial,
 		Listener: listener,
 		Grace:    time.Second,
 	}
@@ -218,7 +258,8 @@ func (w *World) StartGateway(namespace, route string) (string, error) {
 	return "http://" + listener.Addr().String(), nil
 }
 
-// Stop ends everything that New started.
+// Stop ends everything that New started, and deletes what was made on an existing
+// cluster.
 func (w *World) Stop() error {
 	var errs []error
 	for name := range w.controllers {
@@ -226,6 +267,12 @@ func (w *World) Stop() error {
 	}
 	w.cancel()
 	w.parts.Wait()
+	if w.pods != nil {
+		errs = append(errs, w.pods.Close())
+	}
+	if w.existing != nil {
+		errs = append(errs, w.clean())
+	}
 	if w.Cluster != nil {
 		errs = append(errs, w.Cluster.Stop())
 	}
