@@ -8,7 +8,7 @@ package main
 // statuses, creates AnalysisRuns and Reverts, and ends runs.
 //
 // +kubebuilder:rbac:groups=pushback.dev,resources=rollouts;gitsyncs;analysistemplates;clusteranalysistemplates;analysisruns;experiments;reverts,verbs=get;list;watch
-// +kubebuilder:rbac:groups=pushback.dev,resources=rollouts/status;gitsyncs/status;analysisruns/status;reverts/status,verbs=update;patch
+// +kubebuilder:rbac:groups=pushback.dev,resources=rollouts/status;gitsyncs/status;analysisruns/status;reverts/status,verbs=patch
 // +kubebuilder:rbac:groups=pushback.dev,resources=analysisruns,verbs=create;patch;delete
 // +kubebuilder:rbac:groups=pushback.dev,resources=reverts,verbs=create;delete
 // +kubebuilder:rbac:groups=pushback.dev,resources=rollouts/finalizers,verbs=update
