@@ -125,7 +125,7 @@ func (s *show) checkRevert(ctx context.Context, bad string, stable []string) err
 		return err
 	}
 	if head == bad {
-		return fmt.Errorf("Git still ends with the bad commit %s", bad)
+		return fmt.Errorf("the branch still ends with the bad commit %s", bad)
 	}
 	before, err := s.repo.Read(ctx, "deploy/shop.yaml")
 	if err != nil {

@@ -16,7 +16,8 @@ func wantReplicaSets(in In, st v1alpha1.RolloutStatus) []ReplicaSetWant {
 	if !usable(in) && !takenBack(st) {
 		return nil
 	}
-	want, deadlines := sizes{}, map[string]time.Time{}
+	var want sizes
+	deadlines := map[string]time.Time{}
 	if routed(in) {
 		want, deadlines = sizeRouted(in, st, b)
 	} else {
