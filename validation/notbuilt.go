@@ -63,7 +63,6 @@ var notBuiltGitSync = []unbuilt{
 	{path: "spec.ref.tag"},
 	{path: "spec.ref.semver"},
 	{path: "spec.ref.commit"},
-	{path: "spec.force"},
 	{path: "spec.dependsOn"},
 	{path: "spec.kubeConfig"},
 	{path: "spec.wait"},

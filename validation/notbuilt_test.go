@@ -82,7 +82,7 @@ func TestEveryFieldIsBuiltOrRefused(t *testing.T) {
 	}{
 		"Rollout": {v1alpha1.RolloutSpec{}, builtRollout(), notBuiltRollout},
 		"GitSync": {v1alpha1.GitSyncSpec{}, append([]string{"spec.interval", "spec.timeout", "spec.suspend", "spec.url", "spec.ref.branch", "spec.path",
-			"spec.secretRef.name", "spec.mode", "spec.serviceAccountName", "spec.targetNamespace", "spec.prune",
+			"spec.secretRef.name", "spec.mode", "spec.serviceAccountName", "spec.targetNamespace", "spec.prune", "spec.force",
 			"spec.revert.branch" /* only as the branch that is followed */}, builtRevert...), notBuiltGitSync},
 		"AnalysisTemplate": {v1alpha1.AnalysisTemplateSpec{}, append([]string{"spec.templates[].templateName", "spec.templates[].clusterScope"}, builtMetric...), notBuiltMetrics},
 		"AnalysisRun": {v1alpha1.AnalysisRunSpec{}, append([]string{"spec.terminate", "spec.ttlStrategy.secondsAfterCompletion",

@@ -84,7 +84,8 @@ type GitSyncSpec struct {
 	// Prune deletes objects that left Git. Default false.
 	// +optional
 	Prune bool `json:"prune,omitempty"`
-	// Force re-creates objects whose immutable fields changed. Default false.
+	// Force re-creates objects whose immutable fields changed; never a Rollout, a
+	// Namespace, a CustomResourceDefinition or a volume. Default false.
 	// +optional
 	Force bool `json:"force,omitempty"`
 	// DependsOn names GitSyncs that must be ready first.

@@ -55,7 +55,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	git := &repositories{secrets: own, allowFiles: o.AllowFileURLs, stores: map[string]*sharedStore{}, users: map[types.NamespacedName]string{}}
 	syncs := &syncReconciler{
 		own: own, git: git, options: o, events: mgr.GetEventRecorder("pushback-gitsync"),
-		clients: &tenants{config: mgr.GetConfig(), own: own, made: map[string]client.Client{}},
+		clients: &tenants{config: mgr.GetConfig(), own: own},
 		polls:   make(chan event.GenericEvent, pollQueue),
 		known:   map[types.NamespacedName]*rendered{},
 	}

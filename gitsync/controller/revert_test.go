@@ -280,6 +280,26 @@ func TestC11_TwoRevertsOfOneBranch(t *testing.T) {
 	}
 }
 
+// C131: branches ask for names and addresses of the organisation.
+func TestC131_AuthorAndCommitterAreTheSettings(t *testing.T) {
+	l := newLab(t)
+	l.commit("First", map[string]string{"apps/web.yaml": rollout("web", "app:1")})
+	l.sync("sync", func(s *v1alpha1.GitSync) {
+		s.Spec.Path = "apps"
+		s.Spec.Revert = &v1alpha1.RevertSpec{
+			Author: &v1alpha1.GitIdentity{Name: "Ada", Email: "ada@example.com"}, Committer: &v1alpha1.GitIdentity{Name: "Bot", Email: "bot@example.com"},
+		}
+	})
+	l.start()
+	l.waitReady("sync", "ReconciliationSucceeded", "")
+	stable := l.declaredHash("web")
+	_, rejected := l.roll("sync", "web", "app:1", "app:2")
+	l.waitPhase(l.reject("sync", "web", rejected, stable), v1alpha1.RevertObserved, "")
+	if got, want := l.git(l.bare, "log", "-1", "--format=%an <%ae> %cn <%ce>", "main"), "Ada <ada@example.com> Bot <bot@example.com>"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // Law 12: an edit that another GitSync or kustomization would notice is not pushed.
 func TestASharedFileIsNotReverted(t *testing.T) {
 	l := newLab(t)

@@ -119,7 +119,7 @@ func (l *lab) annotate(object client.Object, key, value string) {
 	}
 }
 
-func TestC46_C58_ABadFileLeavesItsOwnObjectsAndOthersGoOn(t *testing.T) {
+func TestC46_C58_C76_ABadFileLeavesItsOwnObjectsAndOthersGoOn(t *testing.T) {
 	l := newLab(t)
 	l.commit("First", map[string]string{"one/a.yaml": configMap("a", "1"), "two/b.yaml": configMap("b", "1")})
 	l.sync("one", func(s *v1alpha1.GitSync) { s.Spec.Path = "one" })

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"fmt"
-	"sync"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -10,13 +9,12 @@ import (
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 )
 
-// tenants makes clients with the rights of service accounts, one for each.
+// tenants makes clients with the rights of service accounts. They share their
+// connections and what is known of the kinds, so that none is kept: GitSyncs come
+// and go.
 type tenants struct {
 	config *rest.Config
 	own    client.Client
-
-	mu   sync.Mutex
-	made map[string]client.Client
 }
 
 // client is that of a GitSync's service account, or of the default one in its
@@ -30,17 +28,11 @@ func (t *tenants) client(sync *v1alpha1.GitSync, defaultAccount string) (client.
 		return t.own, nil
 	}
 	user := fmt.Sprintf("system:serviceaccount:%s:%s", sync.Namespace, account)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if made := t.made[user]; made != nil {
-		return made, nil
-	}
 	config := rest.CopyConfig(t.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	made, err := client.New(config, client.Options{Scheme: t.own.Scheme(), Mapper: t.own.RESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", user, err)
 	}
-	t.made[user] = made
 	return made, nil
 }

@@ -144,7 +144,7 @@ func TestCompose_KustomizeGenerators(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("shared with another workload", func(t *testing.T) {
+	t.Run("C127 shared with another workload", func(t *testing.T) {
 		deployment := "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: job}\nspec: {template: {spec: {containers: [{name: a, envFrom: [{configMapRef: {name: conf}}]}]}}}\n"
 		was, is := tree(config, "x=1\n"), tree(config, "x=2\n")
 		was["web.yaml"], is["web.yaml"] = append(was["web.yaml"], deployment...), append(is["web.yaml"], deployment...)
