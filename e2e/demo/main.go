@@ -96,5 +96,11 @@ func run(ctx context.Context, args []string) error {
 	if err != nil && ctx.Err() != nil {
 		err = errors.New("interrupted before its end")
 	}
-	return errors.Join(err, show.stop())
+	if err := errors.Join(err, show.stop()); err != nil {
+		return err
+	}
+	if s.keep {
+		fmt.Printf("\nEverything has ended. The repository and the logs stay in %s.\n", s.dir)
+	}
+	return nil
 }

@@ -159,11 +159,14 @@ func (s *show) stop() error {
 }
 
 func (s *show) gitSync() *v1alpha1.GitSync {
+	budget := int32(100)
 	return &v1alpha1.GitSync{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"},
 		Spec: v1alpha1.GitSyncSpec{
 			URL: s.repo.URL(), Ref: &v1alpha1.GitRef{Branch: s.repo.Branch}, Path: "deploy",
 			Interval: metav1.Duration{Duration: time.Second}, TargetNamespace: namespace, Prune: true,
+			// the default of 3 a day would be spent by a person who plays with --keep
+			Revert: &v1alpha1.RevertSpec{Budget: &v1alpha1.RevertBudget{PerRollout: &budget, PerRepository: &budget}},
 		},
 	}
 }
@@ -185,17 +188,20 @@ func (s *show) linger(ctx context.Context) error {
 
 // explain says how to go on by hand.
 func (s *show) explain() {
+	end := "Ctrl-C ends it all."
+	if s.settings.target != nil {
+		end = "Ctrl-C ends what runs on this machine. What is on the cluster stays until the next run of the demo."
+	}
 	fmt.Printf(`
 Everything is still running, and this timeline goes on. In another terminal:
 
   export KUBECONFIG=%[1]s
-  cd %[2]s
-  %[3]s -n %[4]s get shop -w          # watch the rollout; it needs no kubectl
-  curl %[5]s/                 # ask the shop through the gateway
+  curl %[4]s/              # ask the shop through the gateway
+  %[2]s -n %[3]s get shop -w    # watch the rollout
 
 A good version:
 
-  cd %[6]s
+  cd %[5]s
   sed -i 's/--version=[a-z0-9]*/--version=v4/' deploy/shop.yaml
   git commit -am "Release shop v4" && git push
 
@@ -204,6 +210,6 @@ A bad one, which Pushback reverts (git pull shows it):
   sed -i 's/--version=[a-z0-9]*/--version=v5/; s/--error-rate=[0-9.]*/--error-rate=0.5/' deploy/shop.yaml
   git commit -am "Release shop v5" && git push
 
-Ctrl-C ends it all.
-`, s.kubeconfig(), s.world.Root, filepath.Join("bin", "pushback"), namespace, s.gateway, s.repo.Work)
+%[6]s
+`, s.kubeconfig(), filepath.Join(s.world.Root, "bin", "pushback"), namespace, s.gateway, s.repo.Work, end)
 }
