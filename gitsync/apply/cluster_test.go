@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -482,6 +483,24 @@ func TestHistoryIsBoundedAndKeepsTheStableSource(t *testing.T) {
 	}
 	if !b.exists("apps/v1", "ControllerRevision", SourceName("web", first)) {
 		t.Error("the stable source is gone")
+	}
+}
+
+// TestAKeptSourceTakesPatches of its metadata, as the garbage collector makes them
+// when a Rollout is deleted without what it owns.
+func TestAKeptSourceTakesPatches(t *testing.T) {
+	b := newBench(t)
+	b.in.Commit.Revision.Branch = "a&b<c>"
+	b.mustApply(webRollout, stableService, canaryService, route, settings)
+	var kept appsv1.ControllerRevisionList
+	if err := b.client.List(t.Context(), &kept, client.InNamespace(b.namespace)); err != nil || len(kept.Items) != 1 {
+		t.Fatalf("want one kept source, have %d, %v", len(kept.Items), err)
+	}
+	for _, kind := range []types.PatchType{types.StrategicMergePatchType, types.MergePatchType} {
+		patch := client.RawPatch(kind, []byte(`{"metadata": {"annotations": {"patched": "`+string(kind)+`"}}}`))
+		if err := b.client.Patch(t.Context(), &kept.Items[0], patch); err != nil {
+			t.Errorf("%s: %.300v", kind, err)
+		}
 	}
 }
 

@@ -108,12 +108,16 @@ const maxSource = 256 << 10
 // maxUnpacked is the most bytes that kept files may unpack to.
 const maxUnpacked = 128 << 20
 
-// StoredSource is the data of a template's ControllerRevision.
+// StoredSource is the data of a template's ControllerRevision. Its fields are in
+// the order of their names: the API server compares the data of a
+// ControllerRevision byte for byte, and sorts them with every patch. In another
+// order it would take no patch of the metadata, such as the garbage collector's
+// when a Rollout is deleted without its pods.
 type StoredSource struct {
-	// Revision that declared the template first.
-	Revision string `json:"revision,omitempty"`
 	// Files are gzipped JSON, in base64: a list of File. Empty when TooLarge.
 	Files string `json:"files,omitempty"`
+	// Revision that declared the template first.
+	Revision string `json:"revision,omitempty"`
 	// TooLarge is true when the files are over 256 KiB compressed: a revert of
 	// another version to this one must be made by hand.
 	TooLarge bool `json:"tooLarge,omitempty"`

@@ -65,11 +65,15 @@ func revertWish(in In, entry v1alpha1.RejectedVersion, why cause) (v1alpha1.Reve
 	case in.Source == nil:
 		return v1alpha1.RevertPhaseNone, "the Rollout does not come from a GitSync"
 	case !slices.Contains(in.RevertOn, why.reason):
-		return v1alpha1.RevertPhaseNone, fmt.Sprintf("revert.on does not include %s, or revert.mode is None", why.reason)
+		return v1alpha1.RevertPhaseNone, notReverted(why.reason)
 	case in.Source.Hash != entry.Hash:
 		return v1alpha1.RevertPhaseNone, "Git does not declare this template: the live one was edited"
 	}
 	return "", ""
+}
+
+func notReverted(reason v1alpha1.AbortReason) string {
+	return fmt.Sprintf("revert.on does not include %s, or revert.mode is None", reason)
 }
 
 // retryMark identifies the trailer that speaks of a hash; empty when none does.
@@ -116,6 +120,10 @@ func followReverts(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []
 			entry.RevertCommit = revert.Commit
 			continue
 		}
+		if entry.Revert == v1alpha1.RevertPending || entry.Revert == v1alpha1.RevertBlocked {
+			// Somebody deleted it before it was worked off: Git still claims the version.
+			entry.Revert, entry.RevertReason = "", ""
+		}
 		if entry.Revert != "" {
 			continue
 		}
@@ -128,6 +136,8 @@ func followReverts(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []
 			entry.Revert, entry.RevertReason = v1alpha1.RevertAlreadyReverted, "Git declares the stable template"
 		case in.Source.Hash != entry.Hash:
 			entry.Revert, entry.RevertReason = v1alpha1.RevertSuperseded, "Git declares another template"
+		case !slices.Contains(in.RevertOn, entry.Reason):
+			entry.Revert, entry.RevertReason = v1alpha1.RevertPhaseNone, notReverted(entry.Reason)
 		}
 	}
 	return st, events
