@@ -59,8 +59,8 @@ controlplane: ## Build etcd, kube-apiserver and kube-controller-manager into bin
 	CGO_ENABLED=0 $(GO) run ./e2e/cluster/cmd/cluster build
 
 .PHONY: cluster
-cluster: ## Start a local control plane and leave it running
-	CGO_ENABLED=0 $(GO) run ./e2e/cluster/cmd/cluster start
+cluster: ## Start a local control plane and leave it running (ARGS="-crds manifests/crd")
+	CGO_ENABLED=0 $(GO) run ./e2e/cluster/cmd/cluster start $(ARGS)
 
 .PHONY: demo
 demo: ## Show the whole loop: a good version is promoted, a bad one is reverted (ARGS="--keep")

@@ -106,7 +106,7 @@ func renderList(ctx context.Context, c client.Reader, namespace string, all, asJ
 		options = nil
 	}
 	if err := c.List(ctx, &list, options...); err != nil {
-		return "", fmt.Errorf("listing Rollouts: %w", err)
+		return "", fmt.Errorf("listing Rollouts: %w", explained(err))
 	}
 	views := []view{}
 	for i := range list.Items {

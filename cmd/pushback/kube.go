@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -67,7 +69,7 @@ func (f *clusterFlags) complete(cmd *cobra.Command, args []string, _ string) ([]
 func rolloutNames(ctx context.Context, c client.Reader, namespace string) ([]string, error) {
 	var list v1alpha1.RolloutList
 	if err := c.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("listing Rollouts: %w", err)
+		return nil, fmt.Errorf("listing Rollouts: %w", explained(err))
 	}
 	var names []string
 	for _, rollout := range list.Items {
@@ -86,6 +88,14 @@ func oneRollout(least int) cobra.PositionalArgs {
 	}
 }
 
+// explained says what to do where a server knows no Rollouts at all.
+func explained(err error) error {
+	if meta.IsNoMatchError(err) || discovery.IsGroupDiscoveryFailedError(err) {
+		return fmt.Errorf("this cluster has no %s: install it with 'kubectl apply --server-side -k manifests/install': %w", v1alpha1.GroupVersion, err)
+	}
+	return err
+}
+
 func readRollout(ctx context.Context, c client.Reader, key types.NamespacedName) (*v1alpha1.Rollout, error) {
 	var rollout v1alpha1.Rollout
 	err := c.Get(ctx, key, &rollout)
@@ -93,7 +103,7 @@ func readRollout(ctx context.Context, c client.Reader, key types.NamespacedName)
 		return nil, fmt.Errorf("there is no Rollout %q in the namespace %q: %w", key.Name, key.Namespace, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the Rollout %s: %w", key, err)
+		return nil, fmt.Errorf("reading the Rollout %s: %w", key, explained(err))
 	}
 	return &rollout, nil
 }

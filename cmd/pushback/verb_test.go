@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -257,6 +258,23 @@ func TestShellsCompleteRollouts(t *testing.T) {
 	names, err := rolloutNames(t.Context(), cluster(t, shop(inCanary), elsewhere), "shop")
 	if err != nil || len(names) != 1 || names[0] != "shop" {
 		t.Errorf("%v, %v; want shop alone", names, err)
+	}
+}
+
+func TestAClusterWithoutPushback(t *testing.T) {
+	missing := &meta.NoKindMatchError{GroupKind: v1alpha1.GroupVersion.WithKind("Rollout").GroupKind()}
+	c := interceptor.NewClient(cluster(t), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return missing
+		},
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return missing },
+	})
+	_, one := readRollout(t.Context(), c, shopKey)
+	_, all := renderList(t.Context(), c, "shop", false, false)
+	for _, err := range []error{one, all} {
+		if !meta.IsNoMatchError(err) || !strings.Contains(err.Error(), "-k manifests/install") {
+			t.Errorf("error %v does not say how to install", err)
+		}
 	}
 }
 
