@@ -58,6 +58,11 @@ func (r *Reconciler) adopt(ctx context.Context, rollout *v1alpha1.Rollout) error
 		if metav1.GetControllerOf(set) != nil || !set.DeletionTimestamp.IsZero() {
 			continue
 		}
+		if adopted == "" {
+			if err := r.recheck(ctx, rollout); err != nil {
+				return err
+			}
+		}
 		next := set.DeepCopy()
 		next.OwnerReferences = append(next.OwnerReferences, ownerReference(rollout))
 		if err := r.patchLocked(ctx, set, next); err != nil {
@@ -68,6 +73,21 @@ func (r *Reconciler) adopt(ctx context.Context, rollout *v1alpha1.Rollout) error
 	}
 	if adopted != "" {
 		return &staleError{what: "the adoption of ReplicaSet " + adopted}
+	}
+	return nil
+}
+
+// recheck reads the Rollout once more after its orphans were seen: they may be its
+// own, let go by a deletion that came after it was read. To adopt them then is to
+// have the garbage collector delete them.
+func (r *Reconciler) recheck(ctx context.Context, rollout *v1alpha1.Rollout) error {
+	now := &v1alpha1.Rollout{}
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(rollout), now)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && (now.UID != rollout.UID || !now.DeletionTimestamp.IsZero()):
+		return &staleError{what: "the deletion of Rollout " + rollout.Name}
+	case err != nil:
+		return fmt.Errorf("reading the Rollout again: %w", err)
 	}
 	return nil
 }
