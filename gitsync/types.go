@@ -1,7 +1,6 @@
 package gitsync
 
 import (
-	"fmt"
 	"strings"
 )
 
@@ -33,27 +32,6 @@ func (r Revision) Short() string { return Short(r.Hash) }
 
 // Short returns the first 7 digits of a commit's hash.
 func Short(hash string) string { return hash[:min(7, len(hash))] }
-
-// RevisionError says why a text is not a revision.
-type RevisionError struct{ Text string }
-
-// Error shows the text and the form that was expected.
-func (e *RevisionError) Error() string {
-	return fmt.Sprintf("%q is not a revision: want <branch>@sha1:<40 hex digits>", e.Text)
-}
-
-// ParseRevision reads what String writes; the empty text is the zero value. It
-// returns a *RevisionError for anything else.
-func ParseRevision(text string) (Revision, error) {
-	if text == "" {
-		return Revision{}, nil
-	}
-	branch, hash, found := strings.Cut(text, "@sha1:")
-	if !found || branch == "" || !IsHash(hash) {
-		return Revision{}, &RevisionError{Text: text}
-	}
-	return Revision{Branch: branch, Hash: hash}, nil
-}
 
 // IsHash reports whether text is a SHA-1 in 40 lower-case hex digits.
 func IsHash(text string) bool {

@@ -12,18 +12,16 @@ import (
 
 func TestRevision(t *testing.T) {
 	hash := strings.Repeat("0a", 20)
-	for text, want := range map[string]gitsync.Revision{
+	for want, revision := range map[string]gitsync.Revision{
 		"": {}, "main@sha1:" + hash: {Branch: "main", Hash: hash}, "team/a@b@sha1:" + hash: {Branch: "team/a@b", Hash: hash},
 	} {
-		got, err := gitsync.ParseRevision(text)
-		if err != nil || got != want || got.String() != text {
-			t.Errorf("%q: %+v, %v", text, got, err)
+		if got := revision.String(); got != want || revision.IsZero() != (want == "") {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	for _, bad := range []string{"main", "main@sha1:abc", "@sha1:" + hash, "main@sha256:" + hash, "main@sha1:" + strings.ToUpper(hash)} {
-		var wrong *gitsync.RevisionError
-		if _, err := gitsync.ParseRevision(bad); !errors.As(err, &wrong) {
-			t.Errorf("%q: %v", bad, err)
+	for text, want := range map[string]bool{hash: true, strings.ToUpper(hash): false, hash[1:]: false, "": false, hash + "0": false} {
+		if gitsync.IsHash(text) != want {
+			t.Errorf("IsHash(%q) is %t", text, !want)
 		}
 	}
 }

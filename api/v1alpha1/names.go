@@ -150,16 +150,14 @@ const (
 
 // Reasons of GitSync conditions beside Flux's shared ones.
 const (
-	ReasonEmptyRepository        = "EmptyRepository"
-	ReasonBranchNotFound         = "BranchNotFound"
-	ReasonPathNotFound           = "PathNotFound"
-	ReasonGitOperationFailed     = "GitOperationFailed"
-	ReasonAuthenticationFailed   = "AuthenticationFailed"
-	ReasonBuildFailed            = "BuildFailed"
-	ReasonNotDeterministicRender = "NonDeterministicRender"
-	ReasonInvalidManifest        = "InvalidManifest"
-	ReasonApplyFailed            = "ApplyFailed"
-	ReasonForbidden              = "Forbidden"
-	ReasonPruneFailed            = "PruneFailed"
-	ReasonInvalidGitSync         = "InvalidSpec"
+	ReasonEmptyRepository      = "EmptyRepository"
+	ReasonBranchNotFound       = "BranchNotFound"
+	ReasonPathNotFound         = "PathNotFound"
+	ReasonGitOperationFailed   = "GitOperationFailed"
+	ReasonAuthenticationFailed = "AuthenticationFailed"
+	ReasonInvalidManifest      = "InvalidManifest"
+	ReasonApplyFailed          = "ApplyFailed"
+	ReasonForbidden            = "Forbidden"
+	ReasonPruneFailed          = "PruneFailed"
+	ReasonInvalidGitSync       = "InvalidSpec"
 )

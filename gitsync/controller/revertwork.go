@@ -154,7 +154,11 @@ func (w *work) try(ctx context.Context, remote fetch.Remote, store *sharedStore)
 	if !ok {
 		return w.settled(outcome, head, missing), false, nil
 	}
-	return w.pushEdit(ctx, remote, store, head, edited)
+	planned, err := revert.Diff(in.Head, edited.Edits, maxDiff)
+	if err != nil {
+		return step{}, false, err
+	}
+	return w.pushEdit(ctx, remote, store, head, edited, planned)
 }
 
 // settled makes a step of an outcome that writes nothing.
@@ -203,9 +207,11 @@ func (w *work) isOurs(tree *fetch.Tree) bool {
 		has(v1alpha1.RejectedTemplateTrailer, s.Rejected) && has(v1alpha1.AttemptTrailer, fmt.Sprint(s.Attempt))
 }
 
-// pushEdit pushes a proved edit, if the budget allows one more.
-func (w *work) pushEdit(ctx context.Context, remote fetch.Remote, store *sharedStore, head *headState, edited *revert.Edited) (done step, raced bool, err error) {
-	planned := diff(head.tree, edited.Edits, edited.Files)
+// maxDiff is the most bytes of a planned diff that are kept.
+const maxDiff = 8 << 10
+
+// pushEdit pushes a proved edit, if the budget allows one more. planned shows it.
+func (w *work) pushEdit(ctx context.Context, remote fetch.Remote, store *sharedStore, head *headState, edited *revert.Edited, planned string) (done step, raced bool, err error) {
 	over, err := w.overBudget(ctx)
 	if err != nil {
 		return step{}, false, err

@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -72,7 +73,27 @@ func judgeApply(out apply.Out, rejected gitsync.ManifestErrors, revision gitsync
 		return verdict{ready: metav1.ConditionFalse, reason: v1alpha1.ReasonInvalidManifest, stalled: true,
 			message: fmt.Sprintf("all but %d of the objects of %s are applied: %v", len(rejected), revision, rejected)}
 	}
-	return verdict{ready: metav1.ConditionTrue, reason: meta.ReconciliationSucceededReason, message: "Applied " + revision.String()}
+	message := "Applied " + revision.String()
+	if out.Waits() {
+		message += keptMessage(out.Changes)
+	}
+	return verdict{ready: metav1.ConditionTrue, reason: meta.ReconciliationSucceededReason, message: message}
+}
+
+// keptMessage names what left Git and is not pruned yet.
+func keptMessage(changes []apply.Change) string {
+	var names []string
+	for _, change := range changes {
+		if change.Action == apply.Kept {
+			names = append(names, change.Object)
+		}
+	}
+	more := ""
+	if len(names) > shownFailures {
+		more = fmt.Sprintf(" and %d more", len(names)-shownFailures)
+		names = names[:shownFailures]
+	}
+	return fmt.Sprintf("; kept, because versions in use name them: %s%s", strings.Join(names, ", "), more)
 }
 
 // applyReason is Forbidden as soon as something was, because that is for the

@@ -36,9 +36,6 @@ var Schema []byte
 // configurationFile is a name that no repository uses.
 const configurationFile = ".pushback-kustomize-configuration.yaml"
 
-// originAnnotation is where kustomize notes the file of an object.
-const originAnnotation = "config.kubernetes.io/origin"
-
 // kustomizing is held while kustomize runs: the schema that merge keys come from
 // is a variable of its library, for the whole process.
 var kustomizing sync.Mutex

@@ -167,7 +167,7 @@ func TestOwnConfigurationAndSchemaBesideOurs(t *testing.T) {
 		if len(containers) != 2 {
 			t.Errorf("want both containers, got %v", containers)
 		}
-		if find(t, got, "Rollout").GetAnnotations()[originAnnotation] == "" {
+		if find(t, got, "Rollout").GetAnnotations()["config.kubernetes.io/origin"] == "" {
 			t.Error("the origin that the user asked for was taken away")
 		}
 	}

@@ -100,9 +100,6 @@ func Parse(data []byte) (*File, error) {
 	}
 }
 
-// Documents is the number of documents, empty ones that the syntax counts among them.
-func (f *File) Documents() int { return len(f.docs) }
-
 // syntaxError finds the line in the parser's words, and says so when it looks
 // like a template that was never meant to be YAML.
 func syntaxError(data []byte, err error) error {
