@@ -38,26 +38,27 @@ var demoMark = labels.Set{DemoLabel: "true"}
 // that none made before.
 var ErrNotOurs = errors.New("is on the cluster already, and not by this demo")
 
-// startExisting is start on an existing cluster. Nothing is written before the
-// whole of it was looked at.
-func (w *World) startExisting(ctx context.Context) error {
+// examine connects with the existing cluster and returns what an earlier World
+// left there. It writes nothing. Errors: ErrNotOurs.
+func (w *World) examine(ctx context.Context) (old []client.Object, err error) {
 	e := w.existing
 	if e.Config == nil || e.Namespace == "" {
-		return errors.New("world: Existing needs a Config and a Namespace")
+		return nil, errors.New("world: Existing needs a Config and a Namespace")
 	}
 	w.REST = e.Config
-	var err error
 	if w.Client, err = connect(w.REST); err != nil {
-		return fmt.Errorf("connecting to %s: %w", w.REST.Host, err)
+		return nil, fmt.Errorf("connecting to %s: %w", w.REST.Host, err)
 	}
-	if w.pods, err = podforward.New(w.REST, e.Namespace); err != nil {
+	return w.survey(ctx)
+}
+
+// startExisting is start on an existing cluster.
+func (w *World) startExisting(ctx context.Context, old []client.Object) error {
+	var err error
+	if w.pods, err = podforward.New(w.REST, w.existing.Namespace); err != nil {
 		return err
 	}
 	w.dial = w.pods.DialContext
-	old, err := w.survey(ctx)
-	if err != nil {
-		return err
-	}
 	if len(old) > 0 {
 		fmt.Fprintf(w.progress, "deleting what an earlier demo left: %s\n", w.describe(old))
 		if err := w.remove(ctx, old); err != nil {

@@ -114,15 +114,21 @@ func New(ctx context.Context, o Options) (*World, error) {
 		return nil, err
 	}
 	w := &World{Dir: dir, Root: root, progress: o.Progress, failed: make(chan error, 8), controllers: map[string]*child.Process{}, existing: o.Existing}
-	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	var old []client.Object // what an earlier World left, looked for before anything is built or written
+	if w.existing != nil {
+		if old, err = w.examine(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	if w.binaries, err = build(ctx, root, o.Progress); err != nil {
 		return nil, err
 	}
+	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if w.existing != nil {
-		err = w.startExisting(ctx)
+		err = w.startExisting(ctx, old)
 	} else {
 		err = w.start(ctx, o)
 	}
