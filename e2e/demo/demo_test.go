@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,8 +31,41 @@ func TestDemo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the demo needs the control plane")
 	}
-	if err := run(t.Context(), []string{"--dir", t.TempDir()}); err != nil {
+	s, err := parse([]string{"--keep", "--dir", t.TempDir()})
+	if err != nil {
 		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	s.kept = func(instructions string) {
+		defer interrupt()
+		follow(t, instructions)
+	}
+	if err := perform(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// follow does what the instructions of --keep say: a good version, then a bad
+// one, and looks until the bad one is reverted.
+func follow(t *testing.T, instructions string) {
+	t.Helper()
+	script := "set -e\n"
+	for _, line := range strings.Split(instructions, "\n") {
+		line = strings.TrimSpace(line)
+		for _, command := range []string{"export ", "curl ", "cd ", "sed ", "git "} {
+			if strings.HasPrefix(line, command) {
+				script += line + "\n"
+			}
+		}
+	}
+	script += `until git pull -q && git log -1 --format=%s | grep -q 'Revert "Release shop v5"'; do sleep 0.2; done` + "\n"
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", script)
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("the instructions can't be followed: %v\n%s\n%s", err, script, out)
 	}
 }
 

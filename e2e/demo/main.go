@@ -30,6 +30,8 @@ var defaultDir = filepath.Join("bin", "demo")
 
 // settings are the flags.
 type settings struct {
+	// kept, if set, is called with what was printed when the walk is over and all goes on running.
+	kept   func(instructions string)
 	dir    string
 	keep   bool
 	rps    float64
@@ -77,6 +79,11 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	return perform(ctx, s)
+}
+
+// perform is the demo with its settings.
+func perform(ctx context.Context, s settings) error {
 	if err := checkTools(); err != nil {
 		return err
 	}

@@ -177,7 +177,11 @@ func (s *show) linger(ctx context.Context) error {
 	if err := s.repo.Pull(ctx); err != nil {
 		return err
 	}
-	s.explain()
+	instructions := s.instructions()
+	fmt.Print(instructions)
+	if s.settings.kept != nil {
+		s.settings.kept(instructions)
+	}
 	select {
 	case <-ctx.Done():
 		return nil
@@ -186,13 +190,13 @@ func (s *show) linger(ctx context.Context) error {
 	}
 }
 
-// explain says how to go on by hand.
-func (s *show) explain() {
+// instructions say how to go on by hand.
+func (s *show) instructions() string {
 	end := "Ctrl-C ends it all."
 	if s.settings.target != nil {
 		end = "Ctrl-C ends what runs on this machine. What is on the cluster stays until the next run of the demo."
 	}
-	fmt.Printf(`
+	return fmt.Sprintf(`
 Everything is still running, and this timeline goes on. In another terminal:
 
   export KUBECONFIG=%[1]s

@@ -1,9 +1,11 @@
 package stories
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 )
@@ -51,6 +53,7 @@ func TestTheCommandLine(t *testing.T) {
 	if view.Phase != "Paused" || view.Weights.Canary.Weight != 25 {
 		t.Errorf("get -o json: %+v", view)
 	}
+	s.shows(s.watches("get", "web", "-w"), "Paused")
 	s.shows(s.cli(0, "abort", "web", "--keep-git"), "Git is left as it is")
 	degraded := s.await("the abort", func(o *v1alpha1.Rollout) bool { return o.Status.Phase == v1alpha1.RolloutPhaseDegraded && o.Status.Abort })
 	s.shows(s.cli(1, "status", "web"), "Degraded", "aborted by a person")
@@ -68,4 +71,16 @@ func TestTheCommandLine(t *testing.T) {
 		t.Errorf("%d Reverts after --keep-git, want none", got)
 	}
 	s.shows(s.cli(1, "get", "nobody"), "nobody")
+}
+
+// watches runs a command that goes on until it is interrupted, for a while.
+func (s *tale) watches(args ...string) string {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.ctx, 3*time.Second)
+	defer cancel()
+	out, _, err := shared.CLI(ctx, append([]string{"-n", s.namespace}, args...)...)
+	if err != nil && ctx.Err() == nil {
+		s.Fatal(err)
+	}
+	return out
 }
