@@ -180,6 +180,9 @@ func (s *show) report(ctx context.Context) error {
 	v3 := total.Of("v3")
 	fmt.Printf("%d requests in %.0f s; %d met v3 (%.1f%%), %d of them failed\n", total.Answered, total.Seconds,
 		v3.Requests, 100*float64(v3.Requests)/float64(max(total.Answered, 1)), v3.Errors)
+	if lost := total.Of("none"); lost.Requests > 0 {
+		fmt.Printf("%d requests reached no version %v: %s\n", lost.Requests, lost.Codes, total.LastError)
+	}
 	if v3.Requests == 0 || v3.Errors == 0 {
 		return fmt.Errorf("no request met v3: nothing was shown")
 	}
