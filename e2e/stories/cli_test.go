@@ -55,7 +55,9 @@ func TestTheCommandLine(t *testing.T) {
 	}
 	s.shows(s.watches("get", "web", "-w"), "Paused")
 	s.shows(s.cli(0, "abort", "web", "--keep-git"), "Git is left as it is")
-	degraded := s.await("the abort", func(o *v1alpha1.Rollout) bool { return o.Status.Phase == v1alpha1.RolloutPhaseDegraded && o.Status.Abort })
+	degraded := s.await("the abort", func(o *v1alpha1.Rollout) bool {
+		return o.Status.Phase == v1alpha1.RolloutPhaseDegraded && o.Status.Abort
+	})
 	s.shows(s.cli(1, "status", "web"), "Degraded", "aborted by a person")
 	s.shows(s.cli(0, "retry", "web"), "Attempt")
 	s.await("the pause at 25% again", pausedAt25)
