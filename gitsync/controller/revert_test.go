@@ -212,7 +212,8 @@ func TestC31_ADeclinedPushIsBlockedAndTriedAgain(t *testing.T) {
 	l.start()
 	l.waitReady("sync", "ReconciliationSucceeded", "")
 	stable := l.declaredHash("web")
-	_, rejected := l.roll("sync", "web", "app:1", "app:2")
+	rolled, rejected := l.roll("sync", "web", "app:1", "app:2")
+	l.waitApplied("sync", rolled) // what is tried again later is tried because of a new head
 	hook := filepath.Join(l.bare, "hooks", "pre-receive")
 	if err := os.WriteFile(hook, []byte("#!/bin/sh\necho 'GH006: Protected branch update failed' >&2\nexit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
