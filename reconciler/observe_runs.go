@@ -197,9 +197,29 @@ func observeRun(run *v1alpha1.AnalysisRun) plan.Run {
 		at := run.Status.CompletedAt.Time
 		out.Completed = &at
 	}
+	if out.Kind == plan.RunStep && endedUnmeasured(run) {
+		// It says nothing of the version, so it opens no gate: a person is asked.
+		out.Phase, out.Terminating = v1alpha1.AnalysisPhaseInconclusive, false
+		out.Message = "it was ended before it had measured anything"
+		return out
+	}
 	if out.Phase.Completed() && out.Phase != v1alpha1.AnalysisPhaseSuccessful {
 		out.Detail = analysis.Detail(run.Status)
 		out.Measurements = analysis.Lines(run.Status)
 	}
 	return out
+}
+
+// endedUnmeasured says that a run was ended on demand before any of its metrics
+// had been measured: Successful by name only.
+func endedUnmeasured(run *v1alpha1.AnalysisRun) bool {
+	if !run.Spec.Terminate || run.Status.Phase != v1alpha1.AnalysisPhaseSuccessful {
+		return false
+	}
+	for _, result := range run.Status.MetricResults {
+		if result.Count > 0 && !result.DryRun {
+			return false
+		}
+	}
+	return true
 }
