@@ -19,7 +19,7 @@ build: ## Build the controller and the CLI into bin/
 
 .PHONY: test
 test: verify lint controlplane ## Run everything that CI runs
-	CGO_ENABLED=1 $(GO) test -race -timeout 30m ./...
+	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./...
 
 .PHONY: unit
 unit: ## Run the tests that need no control plane
@@ -27,7 +27,7 @@ unit: ## Run the tests that need no control plane
 
 .PHONY: e2e
 e2e: controlplane ## Run the end-to-end stories alone
-	CGO_ENABLED=1 $(GO) test -race -count=1 -v -timeout 30m ./e2e/...
+	CGO_ENABLED=1 $(GO) test -race -count=1 -v -timeout 60m ./e2e/...
 
 .PHONY: bench
 bench: ## Run the benchmarks; they print ratios and counts
