@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/pushback-dev/pushback/e2e/node"
@@ -16,8 +18,16 @@ var shared *world.World
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		// Stories wait more than they compute: on two cores the default of two at
+		// once leaves both idle most of the time.
+		_ = flag.Set("test.parallel", strconv.Itoa(atOnce))
+	}
 	os.Exit(run(m))
 }
+
+// atOnce is how many parallel stories run at the same time when nothing else is asked for.
+const atOnce = 6
 
 func run(m *testing.M) int {
 	if testing.Short() {
