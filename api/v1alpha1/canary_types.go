@@ -22,6 +22,14 @@ type CanaryStrategy struct {
 	// +optional
 	TrafficRouting *RolloutTrafficRouting `json:"trafficRouting,omitempty"`
 	// MaxSurge pods above spec.replicas, a number or a percentage (rounded up). Default 25%.
+	//
+	// With trafficRouting, where stable stays whole and the new version comes on
+	// top of it, it is how many pods of the new version start at a time, at steps
+	// and at promotion alike: the next ones start when all those asked for before
+	// are available, and the weight waits for all that the step needs. 0 starts one
+	// at a time. Not set, all of them start at once, as in Argo Rollouts, which
+	// ignores the field there. A first version, and what the traffic that a version
+	// already has needs when spec.replicas rises, start at once too.
 	// +kubebuilder:validation:XIntOrString
 	// +optional
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -89,7 +90,8 @@ func retireAt(in In, st v1alpha1.RolloutStatus, rs ReplicaSet) time.Time {
 // candidateSize is what the current step asks for, and at least what the weight
 // that is seen or wanted needs. It never shrinks while the version is in progress,
 // also not at a step with a lower weight: an observation from before it shrank
-// would pass for pods that a later, higher weight could be given to (law 1).
+// would pass for pods that a later, higher weight could be given to (law 1). It
+// grows by batches where maxSurge is set.
 func candidateSize(in In, st v1alpha1.RolloutStatus, rs *ReplicaSet) int32 {
 	if confirmationPending(st) {
 		return desired(rs)
@@ -110,9 +112,24 @@ func candidateSize(in In, st v1alpha1.RolloutStatus, rs *ReplicaSet) int32 {
 	if halted(in, st) { // no pods beyond what is there and what the live weight needs
 		need = max(share(whole, min(weight, live)), min(need, desired(rs)))
 	}
-	need = max(need, share(whole, live))
 	if in.Replicas == 0 {
 		return 0
 	}
-	return max(need, desired(rs))
+	return max(min(need, nextBatch(in, rs)), share(whole, live), desired(rs))
+}
+
+// nextBatch is the size that a version may grow to now. A maxSurge that is set
+// bounds how many pods start at a time, although stable stays whole: the next
+// ones start when all that were asked for are available. Without one all start at
+// once, and so does what the live weight needs, as when a scaler asks for it.
+func nextBatch(in In, rs *ReplicaSet) int32 {
+	set := canary(in).MaxSurge
+	switch {
+	case set == nil:
+		return math.MaxInt32
+	case available(rs) < desired(rs):
+		return desired(rs)
+	}
+	batch := max(podCount(set, in.Replicas, true), 1)
+	return int32(min(int64(desired(rs))+int64(batch), math.MaxInt32))
 }

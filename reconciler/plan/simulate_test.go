@@ -50,6 +50,9 @@ func drawStrategy(t *rapid.T, routed bool) v1alpha1.CanaryStrategy {
 	s.MaxSurge = ptr(intstr.FromInt32(rapid.Int32Range(0, 3).Draw(t, "maxSurge")))
 	s.MaxUnavailable = ptr(intstr.FromInt32(rapid.Int32Range(0, 2).Draw(t, "maxUnavailable")))
 	if routed {
+		if rapid.Bool().Draw(t, "noBatches") {
+			s.MaxSurge = nil
+		}
 		s.TrafficRouting = gateway
 		s.AbortScaleDownDelaySeconds = ptr(rapid.SampledFrom([]int32{0, 1, 30}).Draw(t, "abortDelay"))
 		s.ScaleDownDelaySeconds = ptr(rapid.SampledFrom([]int32{0, 1, 30}).Draw(t, "scaleDownDelay"))

@@ -138,7 +138,7 @@ func (c *Cluster) executeSets(in plan.In, p plan.Plan, versions map[string]int64
 			c.sets[want.Hash] = live
 		}
 		if live.Desired != want.Replicas {
-			c.checkResize(p.Status, live.Hash, live.Desired, want.Replicas)
+			c.checkResize(in, p.Status, live.Hash, live.Desired, want.Replicas)
 			c.note("sets", "%s %d -> %d pods", want.Hash, live.Desired, want.Replicas)
 		}
 		live.Desired, live.Role, live.Revision, live.ScaleDownAt = want.Replicas, want.Role, want.Revision, want.ScaleDownAt

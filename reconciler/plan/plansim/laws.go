@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/reconciler/plan"
 )
@@ -112,12 +114,13 @@ func (c *Cluster) checkSwitch(name, hash string) {
 }
 
 // checkResize: laws 2 and 3, with a router; the bounds of the basic canary without.
-func (c *Cluster) checkResize(next v1alpha1.RolloutStatus, hash string, from, to int32) {
+func (c *Cluster) checkResize(in plan.In, next v1alpha1.RolloutStatus, hash string, from, to int32) {
 	if !c.Routed {
 		c.checkBounds(hash, from, to)
 		return
 	}
 	if to >= from {
+		c.checkBatch(in, next, hash, from, to)
 		return
 	}
 	need := int32(0)
@@ -136,6 +139,28 @@ func (c *Cluster) checkResize(next v1alpha1.RolloutStatus, hash string, from, to
 	old := hash != next.StableRS && (hash != next.CurrentPodHash || next.Abort)
 	if old && (c.Selects("canary") == hash || c.Selects("stable") == hash) {
 		c.violated("2", "%s was scaled down while a Service names it", hash)
+	}
+}
+
+// checkBatch: a maxSurge that is set bounds how many pods of a new version start
+// at a time, but for those that its traffic needs (C104).
+func (c *Cluster) checkBatch(in plan.In, next v1alpha1.RolloutStatus, hash string, from, to int32) {
+	set := c.Spec.Strategy.Canary.MaxSurge
+	if set == nil || next.StableRS == "" || hash == next.StableRS || hash != next.CurrentPodHash {
+		return
+	}
+	live := max(c.DataPlane(), c.route.weight, in.Routing.Canary)
+	if w := c.Status.Canary.Weights; w != nil {
+		live = max(live, w.Canary.Weight)
+	}
+	serving := int32(0)
+	if s := c.sets[hash]; s != nil {
+		serving = min(s.Available, from)
+	}
+	whole := max(c.Replicas, c.Desired(next.StableRS))
+	batch, err := intstr.GetScaledValueFromIntOrPercent(set, int(c.Replicas), true)
+	if err != nil || to > max(serving+max(int32(batch), 1), share(whole, live)) {
+		c.violated("C104", "%s was scaled up from %d to %d with %d available, and maxSurge is %s", hash, from, to, serving, set)
 	}
 }
 
