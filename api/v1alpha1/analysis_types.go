@@ -252,6 +252,11 @@ type AnalysisRunStatus struct {
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 	// +optional
 	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
+	// AnsweredAt is when, after the run had ended Error, the providers of all metrics
+	// that ended it were seen to answer again. It is no verdict: the phase stays Error.
+	// Absent while they don't, and when nobody asked (annotation pushback.dev/probe). Ours.
+	// +optional
+	AnsweredAt *metav1.Time `json:"answeredAt,omitempty"`
 	// RunSummary counts the metrics that decide.
 	// +optional
 	RunSummary RunSummary `json:"runSummary,omitempty"`

@@ -48,6 +48,10 @@ const (
 	RoleAnnotation = "pushback.dev/role"
 	// ScaleDownDeadlineAnnotation on a ReplicaSet is the RFC 3339 time at which it may be scaled to 0.
 	ScaleDownDeadlineAnnotation = "pushback.dev/scale-down-deadline"
+	// ProbeAnnotation on an AnalysisRun that ended Error asks for its providers to be
+	// tried until they answer again (status.answeredAt). Its value is the RFC 3339 time
+	// before which they are not tried. Written and taken off by the Rollout's controller.
+	ProbeAnnotation = "pushback.dev/probe"
 	// PruneAnnotation with the value "disabled" keeps an object that left Git.
 	PruneAnnotation = "pushback.dev/prune"
 	// ReconcileAnnotation with the value "disabled" makes gitsync leave an object alone.

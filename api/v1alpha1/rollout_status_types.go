@@ -84,6 +84,11 @@ type RolloutStatus struct {
 	// AbortMessage names the metric, the value and the limit. Ours.
 	// +optional
 	AbortMessage string `json:"abortMessage,omitempty"`
+	// Unmeasured counts the attempts in a row of the current template that ended
+	// because they could not be measured. The wait before its provider's return may
+	// start it again doubles with each: 10 s after the first, at most 10 min. Ours.
+	// +optional
+	Unmeasured int32 `json:"unmeasured,omitempty"`
 	// PromoteFull is true while the rest of the steps is skipped on demand.
 	// +optional
 	PromoteFull bool `json:"promoteFull,omitempty"`

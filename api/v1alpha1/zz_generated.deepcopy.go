@@ -226,6 +226,10 @@ func (in *AnalysisRunStatus) DeepCopyInto(out *AnalysisRunStatus) {
 		in, out := &in.CompletedAt, &out.CompletedAt
 		*out = (*in).DeepCopy()
 	}
+	if in.AnsweredAt != nil {
+		in, out := &in.AnsweredAt, &out.AnsweredAt
+		*out = (*in).DeepCopy()
+	}
 	out.RunSummary = in.RunSummary
 	if in.DryRunSummary != nil {
 		in, out := &in.DryRunSummary, &out.DryRunSummary

@@ -48,13 +48,14 @@ type Reconciler struct {
 }
 
 // Reconcile measures what is due, persists what came of it and waits for what is next.
-// A finished run is left alone, but for its deletion by ttlStrategy.
+// A finished run is left alone, but for its deletion by ttlStrategy, and for the question
+// whether its providers answer again while a Rollout waits for that (see probe.go).
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	run := &v1alpha1.AnalysisRun{}
 	if err := r.Client.Get(ctx, req.NamespacedName, run); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if run.Status.Phase.Completed() {
+	if _, probed := probeWanted(run); run.Status.Phase.Completed() && !probed {
 		return r.expire(ctx, run)
 	}
 	if err := r.Live.Get(ctx, req.NamespacedName, run); err != nil {
@@ -64,7 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	if run.Status.Phase.Completed() {
-		return r.expire(ctx, run)
+		return r.finish(ctx, run)
 	}
 	prepared, err := analysis.Prepare(run.Spec)
 	if err != nil {

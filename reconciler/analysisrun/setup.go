@@ -51,8 +51,10 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Events: mgr.GetEventRecorder("pushback-analysis"), Now: o.Now, MeasureTimeout: o.MeasureTimeout,
 	}
 	// Our own status writes are no news: the next time is in the result of each pass.
+	// Annotations are, for one asks to try the providers of a finished run.
+	news := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.AnalysisRun{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&v1alpha1.AnalysisRun{}, builder.WithPredicates(news)).
 		WithOptions(o.Controller).Named("analysisrun").Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the AnalysisRun controller: %w", err)
