@@ -51,6 +51,10 @@ type request struct {
 	commit bool
 	// shallow is the commit that we have, of which the want is a newer one.
 	shallow plumbing.Hash
+	// have is a commit that need not be here: what it reaches is left out. Filter
+	// says what else is; empty nothing.
+	have   plumbing.Hash
+	filter packp.Filter
 	// below leaves out blobs that are larger than so many bytes; 0 gives all that are wanted.
 	below int64
 	// most bytes of the pack; 0 means Limits.Response.
@@ -87,8 +91,8 @@ func (s *Store) download(ctx context.Context, o *objects, ask request) error {
 	return s.unpack(ctx, o, from)
 }
 
-// compose writes the request: always one commit deep, as a thin pack against
-// what we have, and without blobs where single ones can be had afterwards.
+// compose writes the request. One for a tree is one commit deep, as a thin pack
+// against what we have, and without blobs where single ones can be had afterwards.
 func (s *Store) compose(ask request) *packp.UploadPackRequest {
 	req := packp.NewUploadPackRequest()
 	req.Wants = ask.wants
@@ -98,7 +102,11 @@ func (s *Store) compose(ask request) *packp.UploadPackRequest {
 		}
 	}
 	_ = req.Capabilities.Set(capability.Agent, capability.DefaultAgent())
-	_ = req.Capabilities.Set(capability.ThinPack)
+	if ask.have == plumbing.ZeroHash {
+		_ = req.Capabilities.Set(capability.ThinPack) // else there would be nothing to complete the pack from
+	} else {
+		req.Haves, req.Filter = []plumbing.Hash{ask.have}, ask.filter
+	}
 	if ask.commit || ask.shallow != plumbing.ZeroHash {
 		_ = req.Capabilities.Set(capability.Shallow)
 		req.Depth = packp.DepthCommits(1)

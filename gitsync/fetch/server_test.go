@@ -128,8 +128,21 @@ func (r *repo) run(dir string, args ...string) string {
 }
 
 func (r *repo) try(dir string, args ...string) (string, error) {
+	return r.git(dir, "", args...)
+}
+
+// feed runs a command on the server's repository with an input.
+func (r *repo) feed(command, input string) {
+	r.t.Helper()
+	if out, err := r.git(r.bare, input, command, "--quiet"); err != nil {
+		r.t.Fatalf("git %s: %v\n%s", command, err, out)
+	}
+}
+
+func (r *repo) git(dir, input string, args ...string) (string, error) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
+	cmd.Stdin = strings.NewReader(input)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
 		"GIT_CONFIG_COUNT=2", "GIT_CONFIG_KEY_0=core.fsync", "GIT_CONFIG_VALUE_0=none", "GIT_CONFIG_KEY_1=gc.auto", "GIT_CONFIG_VALUE_1=0",
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com")

@@ -56,8 +56,10 @@ type Store struct {
 	capabilities *capability.List
 	// unfiltered says that the server would not give single blobs afterwards.
 	unfiltered bool
-	objects    *objects
-	tip        plumbing.Hash
+	// commitFilter is the index in commitFilters of the one that the server takes.
+	commitFilter int
+	objects      *objects
+	tip          plumbing.Hash
 	// baseSize is the size of objects after the last clone.
 	baseSize int64
 }
@@ -151,7 +153,7 @@ func (s *Store) lock(ctx context.Context, r Remote) (func(), error) {
 			s.wire.close()
 		}
 		s.drop()
-		s.old, s.unfiltered, s.wire = false, false, nil
+		s.old, s.unfiltered, s.commitFilter, s.wire = false, false, 0, nil
 		made, err := newWire(r, s.limits.Response)
 		if err != nil {
 			unlock()

@@ -45,6 +45,8 @@ type Tree struct {
 
 	root    plumbing.Hash
 	objects *objects
+	// merge is true for a commit with several parents.
+	merge bool
 }
 
 // Entry is a file, folder, link or submodule in a tree.
@@ -219,7 +221,7 @@ func unusable(name, reason string) error {
 	return &gitsync.Error{Class: gitsync.ErrUnusable, Op: "read " + clean(name), Words: gitsync.Scrub(reason)}
 }
 
-// makeTree reads the commit object.
+// tree reads the commit object.
 func (o *objects) tree(hash plumbing.Hash) (*Tree, error) {
 	raw, err := o.raw(plumbing.CommitObject, hash)
 	if err != nil {
@@ -237,7 +239,7 @@ func (o *objects) tree(hash plumbing.Hash) (*Tree, error) {
 	t := &Tree{
 		Commit: hash.String(), Message: commit.Message, When: commit.Committer.When.UTC(),
 		Author: Identity{Name: commit.Author.Name, Email: commit.Author.Email},
-		root:   commit.TreeHash, objects: o,
+		root:   commit.TreeHash, objects: o, merge: len(commit.ParentHashes) > 1,
 	}
 	t.Subject, _, _ = strings.Cut(strings.TrimLeft(commit.Message, "\n"), "\n")
 	if len(commit.ParentHashes) > 0 {
