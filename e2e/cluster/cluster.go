@@ -43,17 +43,18 @@ type Options struct {
 
 // Cluster is a control plane that runs. It is safe for concurrent use.
 type Cluster struct {
-	dir     string
-	ownDir  bool
-	pki     *pki
-	host    string
-	owned   *os.File // the lock on dir, nil before it is taken
-	audit   string   // path of the audit log, empty without one
-	leases  []*ports.Lease
-	failed  chan error
-	mu      sync.Mutex
-	servers []*server // in the order in which they started
-	stopped bool
+	dir      string
+	ownDir   bool
+	pki      *pki
+	host     string
+	owned    *os.File // the lock on dir, nil before it is taken
+	audit    string   // path of the audit log, empty without one
+	auditLog auditLog
+	leases   []*ports.Lease
+	failed   chan error
+	mu       sync.Mutex
+	servers  []*server // in the order in which they started
+	stopped  bool
 }
 
 // Start runs a control plane and returns when it answers, its built-in roles exist and its controllers work.

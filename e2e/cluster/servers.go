@@ -133,6 +133,7 @@ func (c *Cluster) apiServerArgs(etcd, secure *ports.Lease) []string {
 	}
 	if c.audit != "" {
 		args = append(args, "--audit-policy-file="+filepath.Join(c.dir, "audit-policy.yaml"), "--audit-log-path="+c.audit,
+			"--audit-log-maxsize=100000",       // in MB: never rotated
 			"--audit-log-mode=blocking-strict") // so that a write that was answered is in the log
 	}
 	return args

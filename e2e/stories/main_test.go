@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/pushback-dev/pushback/e2e/node"
@@ -50,6 +51,10 @@ func run(m *testing.M) int {
 		return 1
 	}
 	code := m.Run()
+	if err := judgeWrites(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
 	if err := shared.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
@@ -67,3 +72,16 @@ func run(m *testing.M) int {
 const controller = "controller"
 
 var soloFlags = []string{"--leader-elect=false"}
+
+// judgeWrites looks at all writes of all stories that ran (law 17).
+func judgeWrites() error {
+	writes, err := shared.Cluster.Writes()
+	if err != nil {
+		return err
+	}
+	if found := unbound(writes); len(found) > 0 {
+		return fmt.Errorf("FAIL: law 17: %d of %d writes carry nothing of what was read, such as\n%s",
+			len(found), len(writes), strings.Join(found[:min(len(found), 20)], "\n"))
+	}
+	return nil
+}
