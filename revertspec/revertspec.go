@@ -1,5 +1,5 @@
 // Package revertspec puts the revert settings of a GitSync and of a Rollout
-// together, with their defaults.
+// together, with their defaults, and executes the template of a commit's text.
 //
 // PURE: it imports the API types and nothing else of Pushback.
 package revertspec

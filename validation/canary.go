@@ -10,6 +10,7 @@ import (
 	names "k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/revertspec"
 	"github.com/pushback-dev/pushback/routers"
 )
 
@@ -153,6 +154,13 @@ func (c *collector) revert(r v1alpha1.RevertSpec) {
 	}
 	c.identity(field+".author", r.Author)
 	c.identity(field+".committer", r.Committer)
+	var wrong *revertspec.MessageError
+	if errors.As(revertspec.CheckMessage(r.Message), &wrong) {
+		c.add(field+".message", "it is no usable Go template: %s", wrong.Problem)
+	}
+	if r.MaxAge != nil && r.MaxAge.Duration < 0 {
+		c.add(field+".maxAge", "it is %s and can't be negative; 0s is no limit", r.MaxAge.Duration)
+	}
 	if r.Budget != nil {
 		c.notNegative(field+".budget.perRollout", r.Budget.PerRollout)
 		c.notNegative(field+".budget.perRepository", r.Budget.PerRepository)

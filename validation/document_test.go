@@ -149,6 +149,8 @@ func TestGitSync(t *testing.T) {
 		"account elsewhere":         {func(s *spec) { s.ServiceAccountName = "b/admin" }, []string{"spec.serviceAccountName"}},
 		"reverts to another branch": {func(s *spec) { s.Revert.Branch = "main" }, []string{"spec.revert.branch"}},
 		"reverts to the default":    {func(s *spec) { s.Ref, s.Revert.Branch = nil, "main" }, nil},
+		"message of a commit":       {func(s *spec) { s.Revert.Message = "{{env}}" }, []string{"spec.revert.message"}},
+		"negative age":              {func(s *spec) { s.Revert.MaxAge = &metav1.Duration{Duration: -1} }, []string{"spec.revert.maxAge"}},
 		"tag":                       {func(s *spec) { s.Ref.Tag = "v1" }, []string{"spec.ref.tag"}},
 		"observing":                 {func(s *spec) { s.Mode = v1alpha1.GitSyncModeObserve }, []string{"spec.mode"}},
 	}

@@ -52,8 +52,6 @@ var notBuiltRollout = []unbuilt{
 	{path: "spec.revert.mode", values: []string{"PullRequest", "Branch"}},
 	{path: "spec.revert.branch"},
 	{path: "spec.revert.signing"},
-	{path: "spec.revert.message"},
-	{path: "spec.revert.maxAge"},
 }
 
 // notBuiltGitSync lists the fields of a GitSync. spec.revert.branch is built as
@@ -68,8 +66,6 @@ var notBuiltGitSync = []unbuilt{
 	{path: "spec.wait"},
 	{path: "spec.revert.mode", values: []string{"PullRequest", "Branch"}},
 	{path: "spec.revert.signing"},
-	{path: "spec.revert.message"},
-	{path: "spec.revert.maxAge"},
 }
 
 // notBuiltMetrics lists the fields of the metrics of templates and runs.

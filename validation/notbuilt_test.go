@@ -43,7 +43,7 @@ func analysisRef(path string) []string {
 }
 
 var builtRevert = []string{"spec.revert.mode", "spec.revert.on[]", "spec.revert.secretRef.name",
-	"spec.revert.author.name", "spec.revert.author.email", "spec.revert.committer.name", "spec.revert.committer.email",
+	"spec.revert.author.name", "spec.revert.author.email", "spec.revert.committer.name", "spec.revert.committer.email", "spec.revert.message", "spec.revert.maxAge",
 	"spec.revert.budget.perRollout", "spec.revert.budget.perRepository", "spec.revert.owner"}
 
 var builtMetric = []string{"spec.metrics[].name", "spec.metrics[].interval", "spec.metrics[].initialDelay", "spec.metrics[].count",

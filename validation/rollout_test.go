@@ -3,6 +3,7 @@ package validation
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -151,6 +152,12 @@ func TestRolloutRefuses(t *testing.T) {
 		"reason of no abort":          {func(s *spec) { s.Revert.On = []v1alpha1.AbortReason{"Bored"} }, []string{"spec.revert.on[0]"}},
 		"reason given twice":          {func(s *spec) { s.Revert.On = []v1alpha1.AbortReason{"Error", "Error"} }, []string{"spec.revert.on[1]"}},
 		"author with a line break":    {func(s *spec) { s.Revert.Author.Name = "a\nb" }, []string{"spec.revert.author.name"}},
+		"message":                     {func(s *spec) { s.Revert.Message = "{{.Rollout.Name}}: {{.Message}}" }, nil},
+		"message that doesn't parse":  {func(s *spec) { s.Revert.Message = "{{" }, []string{"spec.revert.message"}},
+		"message that forges":         {func(s *spec) { s.Revert.Message = "Pushback-Retry: {{.Rejected}}" }, []string{"spec.revert.message"}},
+		"age":                         {func(s *spec) { s.Revert.MaxAge = &metav1.Duration{Duration: time.Hour} }, nil},
+		"no limit of age":             {func(s *spec) { s.Revert.MaxAge = &metav1.Duration{} }, nil},
+		"negative age":                {func(s *spec) { s.Revert.MaxAge = &metav1.Duration{Duration: -1} }, []string{"spec.revert.maxAge"}},
 		"negative budget":             {func(s *spec) { s.Revert.Budget.PerRepository = ptr[int32](-1) }, []string{"spec.revert.budget.perRepository"}},
 		"unknown policy":              {func(s *spec) { s.Supersede = "Never" }, []string{"spec.supersede"}},
 		"policy that is not built":    {func(s *spec) { s.Supersede = v1alpha1.SupersedeWait }, []string{"spec.supersede"}},

@@ -170,10 +170,21 @@ type RevertSpec struct {
 	// Signing key of the commit.
 	// +optional
 	Signing *SigningSpec `json:"signing,omitempty"`
-	// Message is a Go template for the text of the commit under its subject.
+	// Message is a Go template for the text of the commit between its subject and
+	// its trailers, which it can't change. Default a text that says which version
+	// was rejected, why, and what was measured. At most 4 KiB, and what it writes 8 KiB.
+	//
+	// It can use .Rollout.Namespace, .Rollout.Name, .GitSync.Namespace, .GitSync.Name,
+	// .Rejected and .Stable (template hashes), .Attempt, .Reason (Failed, Deadline,
+	// Aborted, Error), .Message, .RejectedRevision, .RejectedSubject, .AnalysisRun,
+	// .Measurements (at most 10) and .AbortedAt, each a text of one line but for the
+	// number .Attempt; if, with, range over .Measurements, and the functions and, or,
+	// not, eq, ne, lt, le, gt, ge, len, index and slice. A template that fails, that
+	// may take long, or that writes a line beginning with Pushback- is refused.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// MaxAge after which an abort isn't reverted any more. Default no limit.
+	// MaxAge of an abort that is reverted: later, its Revert is Blocked with reason
+	// Expired. Default no limit, which 0s is too.
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
 	// +kubebuilder:validation:Type=string
 	// +optional

@@ -2,12 +2,14 @@ package revert
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
-	"text/template"
+	"time"
 	"unicode"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/revertspec"
 )
 
 // limits of a message, in characters.
@@ -15,74 +17,86 @@ const (
 	maxSubject      = 100
 	maxLine         = 500
 	maxMeasurements = 10
-	maxBody         = 8 << 10
 )
-
-// MessageError says that GitSync.spec.revert.message can't be used.
-type MessageError struct{ Problem string }
-
-// Error says what to do.
-func (e *MessageError) Error() string {
-	return "revert.message is not a usable Go template: " + e.Problem
-}
 
 // Message is the text of the commit: a subject that quotes the rejected
 // commit's, a body, and trailers that machines read. It is a function of the
 // request alone, so that two controllers make the same commit.
 //
-// body is the Go template of GitSync.spec.revert.message, over the fields of
-// RevertRequest; empty for the text of our own. A template that can't be
-// parsed or executed is a *MessageError.
+// body is the template of spec.revert.message; empty for the text of our own.
+// Trailers at its end, such as Signed-off-by, stand before ours. A template that
+// can't be used is a *revertspec.MessageError.
 func Message(r v1alpha1.RevertRequest, body string) (string, error) {
-	text := ownBody(r)
+	data := messageData(r)
+	text := ownBody(data)
 	if body != "" {
 		var err error
-		if text, err = execute(body, r); err != nil {
+		if text, err = execute(body, data); err != nil {
 			return "", err
 		}
 	}
-	parts := []string{subject(r)}
+	parts := []string{subject(data)}
+	own := trailers(data)
 	if text = strings.TrimSpace(text); text != "" {
+		if before, last := cutParagraph(text); allTrailers(last) {
+			text, own = before, last+"\n"+own
+		}
+	}
+	if text != "" {
 		parts = append(parts, text)
 	}
-	return strings.Join(append(parts, trailers(r)), "\n\n") + "\n", nil
+	return strings.Join(append(parts, own), "\n\n") + "\n", nil
+}
+
+// messageData is the request made fit for quoting: each text one line that hides
+// nothing from automation, and none with a password of a URL in it.
+func messageData(r v1alpha1.RevertRequest) revertspec.MessageData {
+	data := revertspec.MessageData{
+		Rollout:  revertspec.MessageObject{Namespace: quote(r.Rollout.Namespace, maxLine), Name: quote(r.Rollout.Name, maxLine)},
+		GitSync:  revertspec.MessageObject{Namespace: quote(r.GitSync.Namespace, maxLine), Name: quote(r.GitSync.Name, maxLine)},
+		Rejected: quote(r.Rejected, maxLine), Stable: quote(r.Stable, maxLine), Attempt: r.Attempt,
+		Reason: quote(string(r.Reason), maxLine), Message: quote(r.Message, maxLine),
+		RejectedRevision: quote(r.RejectedRevision, maxLine), RejectedSubject: quote(r.RejectedSubject, maxSubject),
+		AnalysisRun: quote(r.AnalysisRun, maxLine), AbortedAt: r.AbortedAt.UTC().Format(time.RFC3339),
+	}
+	for _, line := range r.Measurements[:min(len(r.Measurements), maxMeasurements)] {
+		data.Measurements = append(data.Measurements, quote(line, maxLine))
+	}
+	return data
 }
 
 // subject reads Revert "…", as git writes it.
-func subject(r v1alpha1.RevertRequest) string {
-	quoted := OneLine(withoutSkips(r.RejectedSubject), maxSubject)
+func subject(d revertspec.MessageData) string {
+	quoted := d.RejectedSubject
 	if quoted == "" {
-		quoted = OneLine(r.Rollout.Name+" "+r.Rejected, maxSubject)
+		quoted = OneLine(d.Rollout.Name+" "+d.Rejected, maxSubject)
 	}
 	return `Revert "` + strings.ReplaceAll(quoted, `"`, "'") + `"`
 }
 
 // ownBody tells a person what happened.
-func ownBody(r v1alpha1.RevertRequest) string {
+func ownBody(d revertspec.MessageData) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "Rollout %s/%s rejected template %s", r.Rollout.Namespace, r.Rollout.Name, r.Rejected)
-	if r.RejectedRevision != "" {
-		fmt.Fprintf(&out, " of %s", OneLine(r.RejectedRevision, maxLine))
+	fmt.Fprintf(&out, "Rollout %s/%s rejected template %s", d.Rollout.Namespace, d.Rollout.Name, d.Rejected)
+	if d.RejectedRevision != "" {
+		fmt.Fprintf(&out, " of %s", d.RejectedRevision)
 	}
-	fmt.Fprintf(&out, ":\n%s", reason(r.Reason))
-	if message := OneLine(withoutSkips(r.Message), maxLine); message != "" {
-		fmt.Fprintf(&out, ": %s", message)
+	fmt.Fprintf(&out, ":\n%s", reason(d.Reason))
+	if d.Message != "" {
+		fmt.Fprintf(&out, ": %s", d.Message)
 	}
-	fmt.Fprintf(&out, ".\nThis brings back template %s, which is what is running.", r.Stable)
-	for i, line := range r.Measurements {
-		if i == maxMeasurements {
-			break
-		}
+	fmt.Fprintf(&out, ".\nThis brings back template %s, which is what is running.", d.Stable)
+	for i, line := range d.Measurements {
 		if i == 0 {
 			out.WriteString("\n\nMeasurements:\n")
 		}
-		fmt.Fprintf(&out, "- %s\n", OneLine(withoutSkips(line), maxLine))
+		fmt.Fprintf(&out, "- %s\n", line)
 	}
 	return out.String()
 }
 
-func reason(r v1alpha1.AbortReason) string {
-	switch r {
+func reason(r string) string {
+	switch v1alpha1.AbortReason(r) {
 	case v1alpha1.AbortFailed:
 		return "its analysis failed"
 	case v1alpha1.AbortDeadline:
@@ -92,55 +106,62 @@ func reason(r v1alpha1.AbortReason) string {
 	case v1alpha1.AbortError:
 		return "it could not be measured"
 	}
-	return OneLine(string(r), maxLine)
+	return "reason " + r
 }
 
-// execute runs a user's template; what it writes is cleaned line by line, and
-// lines that look like our trailers are left out.
-func execute(body string, r v1alpha1.RevertRequest) (string, error) {
-	t, err := template.New("message").Option("missingkey=error").Parse(body)
+// execute runs a user's template. What it writes is cleaned line by line, and
+// what then looks like one of our trailers is left out: a template that does so
+// of its own is refused beforehand, so that this line came from what it quotes.
+func execute(body string, d revertspec.MessageData) (string, error) {
+	text, err := revertspec.ExecuteMessage(body, d)
 	if err != nil {
-		return "", &MessageError{Problem: err.Error()}
-	}
-	out := &limited{}
-	if err := t.Execute(out, r); err != nil {
-		return "", &MessageError{Problem: err.Error()}
+		return "", err
 	}
 	var lines []string
-	for _, line := range strings.Split(out.String(), "\n") {
-		if strings.HasPrefix(strings.TrimSpace(line), "Pushback-") {
-			continue
+	for _, line := range strings.Split(text, "\n") {
+		line = strings.TrimRightFunc(clean(strings.Map(spaced, line)), unicode.IsSpace)
+		if !revertspec.IsOwnTrailer(line) {
+			lines = append(lines, line)
 		}
-		lines = append(lines, strings.TrimRight(clean(withoutSkips(line)), " "))
 	}
 	return strings.Join(lines, "\n"), nil
 }
 
-// limited stops a template that writes without end.
-type limited struct{ strings.Builder }
-
-// Write fails when the body is full.
-func (l *limited) Write(p []byte) (int, error) {
-	if l.Len()+len(p) > maxBody {
-		return 0, fmt.Errorf("it writes more than %d bytes", maxBody)
+// cutParagraph cuts the last paragraph off a text.
+func cutParagraph(text string) (before, last string) {
+	at := strings.LastIndex(text, "\n\n")
+	if at < 0 {
+		return "", text
 	}
-	return l.Builder.Write(p)
+	return strings.TrimRight(text[:at], "\n"), text[at+2:]
+}
+
+// trailerLine is a line of git-interpret-trailers.
+var trailerLine = regexp.MustCompile(`^[A-Za-z0-9-]+: \S`)
+
+func allTrailers(paragraph string) bool {
+	for _, line := range strings.Split(paragraph, "\n") {
+		if !trailerLine.MatchString(line) {
+			return false
+		}
+	}
+	return true
 }
 
 // trailers are the last paragraph: ASCII, one line each.
-func trailers(r v1alpha1.RevertRequest) string {
+func trailers(d revertspec.MessageData) string {
 	var lines []string
 	add := func(name, value string) {
-		if value = ascii(OneLine(value, maxLine)); value != "" {
+		if value = ascii(value); value != "" {
 			lines = append(lines, name+": "+value)
 		}
 	}
-	add(v1alpha1.RolloutTrailer, r.Rollout.Namespace+"/"+r.Rollout.Name)
-	add(v1alpha1.RejectedTemplateTrailer, r.Rejected)
-	add(v1alpha1.RestoredTemplateTrailer, r.Stable)
-	add(v1alpha1.RejectedCommitTrailer, hashOf(r.RejectedRevision))
-	add(v1alpha1.AttemptTrailer, strconv.FormatInt(r.Attempt, 10))
-	add(v1alpha1.AnalysisTrailer, r.AnalysisRun)
+	add(v1alpha1.RolloutTrailer, d.Rollout.Namespace+"/"+d.Rollout.Name)
+	add(v1alpha1.RejectedTemplateTrailer, d.Rejected)
+	add(v1alpha1.RestoredTemplateTrailer, d.Stable)
+	add(v1alpha1.RejectedCommitTrailer, hashOf(d.RejectedRevision))
+	add(v1alpha1.AttemptTrailer, strconv.FormatInt(d.Attempt, 10))
+	add(v1alpha1.AnalysisTrailer, d.AnalysisRun)
 	return strings.Join(lines, "\n")
 }
 
@@ -155,6 +176,25 @@ func hashOf(revision string) string {
 var skips = []string{"[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip]", "[skip cd]", "[skip deploy]",
 	"[skip netlify]", "[skip vercel]", "***no_ci***", "skip-checks: true", "skip-checks:true", "[azurepipelines skip]", "[skip azurepipelines]",
 	"[azp skip]", "[skip azp]", "[skip azpipelines]", "[azpipelines skip]", "[skip travis]", "[travis skip]", "[skip circle]", "[circle skip]", "[skip appveyor]", "[appveyor skip]", "[skip render]", "[render skip]"}
+
+// quote makes what others wrote one line without skips and credentials. Taking a
+// skip out, or a character that doesn't print, may leave another one.
+func quote(text string, limit int) string {
+	text = credentials.ReplaceAllString(OneLine(text, maxQuoted), "$1")
+	for {
+		next := withoutSkips(OneLine(text, maxQuoted))
+		if next == text {
+			return OneLine(text, limit)
+		}
+		text = next
+	}
+}
+
+// credentials are the user part of a URL.
+var credentials = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#"'<>]*@`)
+
+// maxQuoted bounds what is looked through, in characters.
+const maxQuoted = 2000
 
 func withoutSkips(text string) string {
 	for again := true; again; {
