@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -26,6 +27,8 @@ type headState struct {
 	files treeFiles
 	// err is the first error of reading the tree, as opposed to one of what is in it.
 	err error
+	// made is what the GitSync's folder declares, or why not.
+	made func() (declared, error)
 }
 
 // head fetches the newest commit.
@@ -34,7 +37,9 @@ func (w *work) head(ctx context.Context, remote fetch.Remote, store *sharedStore
 	if err != nil {
 		return nil, err
 	}
-	return &headState{w: w, tree: tree, files: openTree(ctx, tree, store.Store, remote)}, nil
+	h := &headState{w: w, tree: tree, files: openTree(ctx, tree, store.Store, remote)}
+	h.made = sync.OnceValues(func() (declared, error) { return declare(h.files, w.sync) })
+	return h, nil
 }
 
 func (h *headState) revision() string {
@@ -43,7 +48,7 @@ func (h *headState) revision() string {
 
 // template is the hash of the Rollout's template at the head.
 func (h *headState) template() (hash string, found bool, err error) {
-	made, err := declare(h.files, h.w.sync)
+	made, err := h.made()
 	if err != nil {
 		return "", false, err
 	}
@@ -71,7 +76,7 @@ func (w *work) input(ctx context.Context, head *headState, kept map[string][]byt
 		Stored: kept, Head: map[string][]byte{},
 		Own: head.render(w.sync),
 	}
-	made, err := declare(head.files, w.sync)
+	made, err := head.made()
 	var wrong gitsync.ManifestErrors
 	if errors.As(err, &wrong) {
 		return in, nil // Compose meets the same error and refuses

@@ -144,8 +144,18 @@ func (l *lab) commit(message string, files map[string]string) string {
 	}
 	l.git(l.work, "add", "-A")
 	l.git(l.work, "commit", "-q", "--allow-empty", "-m", message)
-	l.git(l.work, "push", "-q", "origin", "main")
-	return l.git(l.work, "rev-parse", "HEAD")
+	for {
+		push := exec.Command("git", "push", "-q", "origin", "main")
+		push.Dir = l.work
+		out, err := push.CombinedOutput()
+		if err == nil {
+			return l.git(l.work, "rev-parse", "HEAD")
+		}
+		if !strings.Contains(string(out), "fetch first") && !strings.Contains(string(out), "lock") {
+			l.Fatalf("git push: %v\n%s", err, out)
+		}
+		l.pull() // a revert was pushed meanwhile
+	}
 }
 
 func (l *lab) pull() {

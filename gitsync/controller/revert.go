@@ -38,8 +38,8 @@ type revertReconciler struct {
 }
 
 const (
-	// retainFinal is how long a finished Revert is kept: longer than any window that
-	// its push counts in.
+	// retainFinal is how long a Revert is kept that is finished or disowned: longer
+	// than any window that its push counts in.
 	retainFinal = 7 * 24 * time.Hour
 	// blockedRetry is when a blocked revert is tried again without a reason to.
 	blockedRetry = time.Hour
@@ -60,6 +60,7 @@ func (r *revertReconciler) setUp(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("revert").
 		For(&v1alpha1.Revert{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.GitSync{}, handler.EnqueueRequestsFromMapFunc(r.revertsOf), builder.WithPredicates(newHead)).
+		Watches(&v1alpha1.Rollout{}, handler.EnqueueRequestsFromMapFunc(r.revertsAbout), builder.WithPredicates(newVerdict)).
 		WithOptions(options).
 		Complete(r)
 }
@@ -79,14 +80,26 @@ var newHead = predicate.Funcs{
 
 // revertsOf are the unfinished Reverts of a GitSync.
 func (r *revertReconciler) revertsOf(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.unfinished(ctx, func(s v1alpha1.RevertRequest) bool {
+		return s.GitSync.Namespace == object.GetNamespace() && s.GitSync.Name == object.GetName()
+	})
+}
+
+// revertsAbout are the unfinished Reverts about a Rollout.
+func (r *revertReconciler) revertsAbout(ctx context.Context, object client.Object) []reconcile.Request {
+	return r.unfinished(ctx, func(s v1alpha1.RevertRequest) bool {
+		return s.Rollout.Namespace == object.GetNamespace() && s.Rollout.Name == object.GetName()
+	}, client.InNamespace(object.GetNamespace()))
+}
+
+func (r *revertReconciler) unfinished(ctx context.Context, wanted func(v1alpha1.RevertRequest) bool, options ...client.ListOption) []reconcile.Request {
 	var list v1alpha1.RevertList
-	if err := r.own.List(ctx, &list); err != nil {
+	if err := r.own.List(ctx, &list, options...); err != nil {
 		return nil // each Revert comes back by itself, later
 	}
 	var out []reconcile.Request
 	for _, revert := range list.Items {
-		sync := revert.Spec.GitSync
-		if sync.Namespace == object.GetNamespace() && sync.Name == object.GetName() && !revert.Status.Phase.Final() {
+		if wanted(revert.Spec) && !revert.Status.Phase.Final() {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&revert)})
 		}
 	}
@@ -125,7 +138,7 @@ func (r *revertReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		}
 		r.announce(revert, *before)
 	}
-	if revert.Status.Phase.Final() {
+	if revert.Status.Phase.Final() || step.disowned && r.left(revert) <= 0 {
 		return r.ageOut(ctx, revert) // no event of ours comes back to it
 	}
 	return ctrl.Result{RequeueAfter: step.again}, err
@@ -142,6 +155,9 @@ type step struct {
 	files                      []string
 	// pushed is true when a push was seen to have worked.
 	pushed bool
+	// disowned is true when no Rollout asks for the revert: it ages out like a
+	// finished one.
+	disowned bool
 	// again is when to look again without a reason to.
 	again time.Duration
 }
@@ -178,7 +194,7 @@ func (r *revertReconciler) step(ctx context.Context, revert *v1alpha1.Revert) (s
 	ctx, cancel := context.WithTimeout(ctx, timeoutOf(sync))
 	defer cancel()
 	w := &work{revertReconciler: r, revert: revert, sync: sync, settings: settings}
-	if revert.Status.Phase == v1alpha1.RevertPushed {
+	if revert.Status.Phase == v1alpha1.RevertPushed || revert.Status.PushedAt != nil {
 		return w.observe(ctx)
 	}
 	return w.push(ctx)
@@ -255,13 +271,18 @@ func (r *revertReconciler) announce(revert *v1alpha1.Revert, before v1alpha1.Rev
 	note(r.events, revert, kind, reason, "Revert", status.Message)
 }
 
-// ageOut deletes a finished Revert when nothing counts it any more.
-func (r *revertReconciler) ageOut(ctx context.Context, revert *v1alpha1.Revert) (ctrl.Result, error) {
+// left is how long a Revert is kept yet, once it is of no use.
+func (r *revertReconciler) left(revert *v1alpha1.Revert) time.Duration {
 	since := revert.CreationTimestamp.Time
 	if revert.Status.PushedAt != nil {
 		since = revert.Status.PushedAt.Time
 	}
-	if left := since.Add(retainFinal).Sub(r.options.Now()); left > 0 {
+	return since.Add(retainFinal).Sub(r.options.Now())
+}
+
+// ageOut deletes a finished Revert when nothing counts it any more.
+func (r *revertReconciler) ageOut(ctx context.Context, revert *v1alpha1.Revert) (ctrl.Result, error) {
+	if left := r.left(revert); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	uid, version := revert.UID, revert.ResourceVersion

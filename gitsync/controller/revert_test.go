@@ -5,14 +5,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 )
@@ -51,7 +55,34 @@ func (l *lab) roll(sync, name, before, after string) (commit, hash string) {
 	return commit, hash
 }
 
-// reject creates a Revert as the Rollout's controller does.
+// judge writes the status of a Rollout as its controller does.
+func (l *lab) judge(name string, edit func(*v1alpha1.RolloutStatus)) {
+	l.Helper()
+	live := &v1alpha1.Rollout{}
+	err := l.client.Get(l.Context(), types.NamespacedName{Namespace: l.namespace, Name: name}, live)
+	if apierrors.IsNotFound(err) {
+		return
+	}
+	if err == nil {
+		before := live.DeepCopy()
+		edit(&live.Status)
+		err = l.client.Status().Patch(l.Context(), live, client.MergeFrom(before))
+	}
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// condemn notes a version as rejected, at an attempt.
+func condemn(rejected, stable string, attempt int64) func(*v1alpha1.RolloutStatus) {
+	return func(status *v1alpha1.RolloutStatus) {
+		status.StableRS = stable
+		status.Rejected = append(slices.DeleteFunc(status.Rejected, func(r v1alpha1.RejectedVersion) bool { return r.Hash == rejected }),
+			v1alpha1.RejectedVersion{Hash: rejected, Attempt: attempt, Reason: v1alpha1.AbortFailed, Time: metav1.Now()})
+	}
+}
+
+// reject rejects a version and creates its Revert, as the Rollout's controller does.
 func (l *lab) reject(sync, name, rejected, stable string, edits ...func(*v1alpha1.Revert)) string {
 	l.Helper()
 	revert := &v1alpha1.Revert{
@@ -65,10 +96,17 @@ func (l *lab) reject(sync, name, rejected, stable string, edits ...func(*v1alpha
 	for _, edit := range edits {
 		edit(revert)
 	}
+	l.judge(name, condemn(rejected, stable, revert.Spec.Attempt))
+	l.ask(revert)
+	return revert.Name
+}
+
+// ask creates a Revert.
+func (l *lab) ask(revert *v1alpha1.Revert) {
+	l.Helper()
 	if err := l.client.Create(l.Context(), revert); err != nil {
 		l.Fatal(err)
 	}
-	return revert.Name
 }
 
 func (l *lab) revertStatus(name string) v1alpha1.RevertStatus {
@@ -164,42 +202,52 @@ func TestRevertsThatHaveNothingToPush(t *testing.T) {
 func TestRevertsThatAreBlocked(t *testing.T) {
 	l := newLab(t)
 	l.commit("First", map[string]string{"apps/web.yaml": rollout("web", "app:1")})
-	settings := func(spec v1alpha1.RevertSpec) func(*v1alpha1.GitSync) {
-		return func(s *v1alpha1.GitSync) { s.Spec.Path, s.Spec.Revert = "apps", &spec }
-	}
-	l.sync("owner", settings(v1alpha1.RevertSpec{Owner: "west"}))
+	l.sync("sync", func(s *v1alpha1.GitSync) { s.Spec.Path, s.Spec.Revert = "apps", &v1alpha1.RevertSpec{Owner: "west"} })
 	l.start()
-	l.waitReady("owner", "ReconciliationSucceeded", "")
+	l.waitReady("sync", "ReconciliationSucceeded", "")
 	stable := l.declaredHash("web")
-	_, rejected := l.roll("owner", "web", "app:1", "app:2")
+	_, rejected := l.roll("sync", "web", "app:1", "app:2")
 	commits := l.commits()
-	l.waitPhase(l.reject("owner", "web", rejected, stable), v1alpha1.RevertBlocked, v1alpha1.RevertReasonNotOwner)
-	elsewhere := l.reject("owner", "web", rejected, stable, func(r *v1alpha1.Revert) {
+	name := l.reject("sync", "web", rejected, stable)
+	l.waitPhase(name, v1alpha1.RevertBlocked, v1alpha1.RevertReasonNotOwner)
+	elsewhere := l.reject("sync", "web", rejected, stable, func(r *v1alpha1.Revert) {
 		r.Name, r.Spec.Rollout.Namespace = "of-another-namespace", "kube-system"
 	})
 	l.waitPhase(elsewhere, v1alpha1.RevertBlocked, v1alpha1.RevertReasonPolicy)
+	missing := l.reject("missing", "web", rejected, stable, func(r *v1alpha1.Revert) { r.Name = "of-no-gitsync" })
+	l.waitPhase(missing, v1alpha1.RevertBlocked, v1alpha1.RevertReasonRefused)
 
-	attempt := int64(1)
-	try := func(sync, reason string) v1alpha1.RevertStatus {
-		attempt++
-		name := l.reject(sync, "web", rejected, stable, func(r *v1alpha1.Revert) {
-			r.Spec.Attempt, r.Name = attempt, fmt.Sprintf("web-%s-%d", rejected, attempt)
-		})
-		return l.waitPhase(name, v1alpha1.RevertBlocked, reason)
-	}
-	suspended := func(s *v1alpha1.GitSync) { s.Spec.Interval.Duration = time.Hour }
-	l.sync("none", settings(v1alpha1.RevertSpec{Mode: v1alpha1.RevertNone}), suspended)
-	try("none", v1alpha1.RevertReasonPolicy)
-	l.sync("budget", settings(v1alpha1.RevertSpec{Budget: &v1alpha1.RevertBudget{PerRollout: ptr.To[int32](0)}}), suspended)
-	if status := try("budget", v1alpha1.RevertReasonBudget); !strings.Contains(status.PlannedDiff, "app:1") || status.RetryAt == nil {
+	l.settings("sync", v1alpha1.RevertSpec{Mode: v1alpha1.RevertNone})
+	l.waitPhase(name, v1alpha1.RevertBlocked, v1alpha1.RevertReasonPolicy)
+	l.settings("sync", v1alpha1.RevertSpec{Budget: &v1alpha1.RevertBudget{PerRollout: ptr.To[int32](0)}})
+	if status := l.waitPhase(name, v1alpha1.RevertBlocked, v1alpha1.RevertReasonBudget); !strings.Contains(status.PlannedDiff, "app:1") || status.RetryAt == nil {
 		t.Errorf("want the planned diff and the next try, got %+v", status)
 	}
-	l.sync("writer", settings(v1alpha1.RevertSpec{SecretRef: nil}), suspended, func(s *v1alpha1.GitSync) {
-		s.Spec.URL = "file:///nowhere/at/all.git"
-	})
-	try("missing", v1alpha1.RevertReasonRefused)
+	l.settings("sync", v1alpha1.RevertSpec{SecretRef: &meta.LocalObjectReference{Name: "nobody-made-it"}})
+	l.waitPhase(name, v1alpha1.RevertBlocked, v1alpha1.RevertReasonAuth)
+	// Nothing may be written: then it is of no interest that nothing could be read.
+	l.settings("sync", v1alpha1.RevertSpec{Mode: v1alpha1.RevertNone, SecretRef: &meta.LocalObjectReference{Name: "nobody-made-it"}})
+	l.waitPhase(name, v1alpha1.RevertBlocked, v1alpha1.RevertReasonPolicy)
 	if l.commits() != commits {
 		t.Error("something was pushed")
+	}
+	// As the words say, a person reverts by hand; then the Revert is done.
+	l.settings("sync", v1alpha1.RevertSpec{Mode: v1alpha1.RevertNone})
+	l.roll("sync", "web", "app:2", "app:1")
+	l.waitPhase(name, v1alpha1.RevertAlreadyReverted, "")
+}
+
+// settings replaces the revert settings of a GitSync.
+func (l *lab) settings(name string, spec v1alpha1.RevertSpec) {
+	l.Helper()
+	sync := &v1alpha1.GitSync{}
+	if err := l.client.Get(l.Context(), types.NamespacedName{Namespace: l.namespace, Name: name}, sync); err != nil {
+		l.Fatal(err)
+	}
+	before := sync.DeepCopy()
+	sync.Spec.Revert = &spec
+	if err := l.client.Patch(l.Context(), sync, client.MergeFrom(before)); err != nil {
+		l.Fatal(err)
 	}
 }
 
