@@ -24,6 +24,15 @@ func (r Revision) String() string {
 	return r.Branch + "@sha1:" + r.Hash
 }
 
+// HashOf is the hash in what String writes; empty when there is none.
+func HashOf(revision string) string {
+	at := strings.LastIndex(revision, "@sha1:")
+	if at < 0 {
+		return ""
+	}
+	return revision[at+len("@sha1:"):]
+}
+
 // IsZero reports whether r names no commit.
 func (r Revision) IsZero() bool { return r.Hash == "" }
 

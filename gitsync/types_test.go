@@ -15,7 +15,7 @@ func TestRevision(t *testing.T) {
 	for want, revision := range map[string]gitsync.Revision{
 		"": {}, "main@sha1:" + hash: {Branch: "main", Hash: hash}, "team/a@b@sha1:" + hash: {Branch: "team/a@b", Hash: hash},
 	} {
-		if got := revision.String(); got != want || revision.IsZero() != (want == "") {
+		if got := revision.String(); got != want || revision.IsZero() != (want == "") || gitsync.HashOf(got) != revision.Hash {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

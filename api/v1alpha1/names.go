@@ -163,5 +163,6 @@ const (
 	ReasonApplyFailed          = "ApplyFailed"
 	ReasonForbidden            = "Forbidden"
 	ReasonPruneFailed          = "PruneFailed"
+	ReasonOwnedByAnother       = "OwnedByAnother"
 	ReasonInvalidGitSync       = "InvalidSpec"
 )

@@ -12,6 +12,9 @@ type Source struct {
 	Subject string `json:"subject,omitempty"`
 	// Retry are the hashes that Pushback-Retry trailers name.
 	Retry []string `json:"retry,omitempty"`
+	// RetryCommits are the commits, 40 hex digits each, whose Pushback-Retry trailers
+	// have been noted and may be read again: no trailer is noted twice.
+	RetryCommits []string `json:"retryCommits,omitempty"`
 	// Irreversible is true when a trailer says that the change can't be taken back.
 	Irreversible bool `json:"irreversible,omitempty"`
 	// GitSync that applied it, as <namespace>/<name>.

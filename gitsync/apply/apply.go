@@ -2,12 +2,14 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sort"
 
 	"github.com/fluxcd/pkg/ssa"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,8 +27,10 @@ type run struct {
 	// failed are the objects that could not be applied, for the Rollouts that name them.
 	failed refs
 	// noted is the inventory as it was intended last: what may exist by our doing.
-	noted inventory
-	out   Out
+	noted    inventory
+	recalled recalled
+	owners   owners
+	out      Out
 }
 
 // Apply applies a tree: Namespaces and CustomResourceDefinitions first, then the
@@ -45,12 +49,15 @@ func (a *Applier) Apply(ctx context.Context, in In) (Out, error) {
 	if err := r.readCluster(ctx, stages); err != nil {
 		return Out{}, err
 	}
+	if err := r.recall(ctx, stages); err != nil {
+		return Out{}, err
+	}
 	for _, stage := range stages {
 		if err := r.intend(ctx, stage); err != nil {
 			return Out{}, err
 		}
 		for _, o := range stage {
-			if _, intended := r.noted[o.id()]; intended {
+			if !r.failed[o.id()] {
 				r.apply(ctx, o)
 			}
 		}
@@ -65,6 +72,8 @@ func (a *Applier) Apply(ctx context.Context, in In) (Out, error) {
 // intend notes the objects of a stage that are new in the inventory, before they
 // are made. What the API server would not take is a failure here and isn't noted:
 // it does not exist by our doing, and who may not read it could never prune it.
+// What is another GitSync's is a failure and is noted all the same, if it could be
+// written: the other one then leaves it to this one instead of pruning it.
 func (r *run) intend(ctx context.Context, stage []*object) error {
 	before := len(r.noted)
 	for _, o := range stage {
@@ -73,7 +82,9 @@ func (r *run) intend(ctx context.Context, stage []*object) error {
 		}
 		if err := r.try(ctx, o); err != nil {
 			r.failPrepared(o, err)
-			continue
+			if owned := (*OwnedError)(nil); !errors.As(err, &owned) {
+				continue
+			}
 		}
 		r.noted[o.id()] = o.declared.GroupVersionKind().Version
 	}
@@ -83,13 +94,18 @@ func (r *run) intend(ctx context.Context, stage []*object) error {
 	return r.in.Intend(ctx, r.noted.entries())
 }
 
-// try asks whether an object could be made, where there is none.
+// try asks whether an object could be made where there is none, and otherwise
+// whether it may be written by this account and taken by this GitSync.
 func (r *run) try(ctx context.Context, o *object) error {
 	live, err := r.get(ctx, o.declared)
-	if err != nil || live != nil || disabled(o.declared, nil) {
+	if err != nil || disabled(o.declared, nil) {
 		return err
 	}
-	return r.ssa(ctx, o.declared.DeepCopy(), client.DryRunAll)
+	err = r.ssa(ctx, o.declared.DeepCopy(), client.DryRunAll)
+	if live == nil || apierrors.IsForbidden(err) {
+		return err
+	}
+	return r.mayTake(ctx, o.id(), live) // what else is wrong shows when it is applied
 }
 
 // prepareAll sorts the objects into stages. Those that can't be prepared are failures.
@@ -166,18 +182,35 @@ func (r *run) failPrepared(o *object, err error) {
 	r.out.Failures = append(r.out.Failures, &Failure{File: o.File, Document: o.Document, Object: o.id().String(), Err: hideSecret(o.declared, err)})
 }
 
-// apply applies one object and notes what became of it.
+// outcome is what became of an object, and how it is afterwards.
+type outcome struct {
+	action Action
+	object *unstructured.Unstructured
+}
+
+// apply applies one object, unless it is as it is remembered, and notes what became of it.
 func (r *run) apply(ctx context.Context, o *object) {
-	apply := r.applyObject
-	if isRollout(o.declared) {
-		apply = r.applyRollout
-	}
-	action, err := apply(ctx, o)
+	of, err := r.digestOf(o)
 	if err != nil {
 		r.failPrepared(o, err)
 		return
 	}
-	r.out.Changes = append(r.out.Changes, Change{Object: o.id().String(), Action: action})
+	if r.recalls(o, of) {
+		o.recalled = true
+		r.out.Changes = append(r.out.Changes, Change{Object: o.id().String(), Action: Unchanged})
+		return
+	}
+	apply := r.applyObject
+	if isRollout(o.declared) {
+		apply = r.applyRollout
+	}
+	done, err := apply(ctx, o, of)
+	if err != nil {
+		r.failPrepared(o, err)
+		return
+	}
+	r.remember(o, done, of)
+	r.out.Changes = append(r.out.Changes, Change{Object: o.id().String(), Action: done.action})
 }
 
 // finish prunes and makes the inventory.
@@ -209,6 +242,7 @@ func (r *run) finish(ctx context.Context, old inventory, stages [3][]*object) (O
 			applied[id] = left[id]
 		}
 	}
+	r.in.Memory.keepOnly(applied)
 	r.out.Inventory = applied.entries()
 	return r.out, nil
 }

@@ -16,7 +16,13 @@ import (
 )
 
 // claims are the fields that belong to Pushback, by the object that holds them.
-type claims map[ref][]routers.Claim
+type claims map[ref][]claim
+
+// claim is one that a router makes for a target.
+type claim struct {
+	routers.Claim
+	target routers.Target
+}
 
 // asRollout decodes a Rollout that was checked before.
 func asRollout(u *unstructured.Unstructured) (*v1alpha1.Rollout, error) {
@@ -57,14 +63,14 @@ func (a *Applier) claimsOf(declared []*v1alpha1.Rollout, live []v1alpha1.Rollout
 		if !routed {
 			return
 		}
-		for _, claim := range a.Claims(target) {
-			r := ref{Group: claim.Group, Kind: claim.Kind, Namespace: claim.Namespace, Name: claim.Name}
-			key := fmt.Sprint(r, target.StableService, target.CanaryService, claim.Fields)
+		for _, made := range a.Claims(target) {
+			r := ref{Group: made.Group, Kind: made.Kind, Namespace: made.Namespace, Name: made.Name}
+			key := fmt.Sprint(r, target.StableService, target.CanaryService, made.Fields)
 			if seen[key] {
 				continue
 			}
 			seen[key] = true
-			out[r] = append(out[r], claim)
+			out[r] = append(out[r], claim{made, target})
 		}
 	}
 	for i := range live {

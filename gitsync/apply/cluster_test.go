@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
 // bench is a namespace of a real API server, with what a GitSync there applies.
 type bench struct {
-	*testing.T
+	testing.TB
 	cluster   *cluster.Cluster
 	client    client.Client
 	namespace string
@@ -37,10 +37,10 @@ type bench struct {
 	in        In
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t testing.TB) *bench {
 	t.Helper()
 	c := shared.Cluster(t)
-	b := &bench{T: t, cluster: c, namespace: clustertest.Namespace(t, c)}
+	b := &bench{TB: t, cluster: c, namespace: clustertest.Namespace(t, c)}
 	b.client = newClient(t, c.RESTConfig())
 	b.applier = &Applier{Client: b.client, Own: b.client, Claims: func(target routers.Target) []routers.Claim {
 		if target.Routing == nil {
@@ -62,7 +62,7 @@ func revision(digit string) gitsync.Revision {
 	return gitsync.Revision{Branch: "main", Hash: strings.Repeat(digit, 40)}
 }
 
-func newClient(t *testing.T, config *rest.Config) client.Client {
+func newClient(t testing.TB, config *rest.Config) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -75,7 +75,7 @@ func newClient(t *testing.T, config *rest.Config) client.Client {
 }
 
 // declare makes objects of YAML documents, each in a file of its own.
-func declare(t *testing.T, docs ...string) []gitsync.Object {
+func declare(t testing.TB, docs ...string) []gitsync.Object {
 	t.Helper()
 	var out []gitsync.Object
 	for i, doc := range docs {
@@ -95,7 +95,7 @@ func declare(t *testing.T, docs ...string) []gitsync.Object {
 // apply applies documents over what was applied before, and keeps the inventory.
 func (b *bench) apply(docs ...string) Out {
 	b.Helper()
-	b.in.Objects = declare(b.T, docs...)
+	b.in.Objects = declare(b.TB, docs...)
 	out, err := b.applier.Apply(b.Context(), b.in)
 	if err != nil {
 		b.Fatal(err)

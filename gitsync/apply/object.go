@@ -21,17 +21,29 @@ import (
 var errDeleting = errors.New("it is being deleted; it is applied again when it is gone")
 
 // applyObject applies any object but a Rollout.
-func (r *run) applyObject(ctx context.Context, o *object) (Action, error) {
-	live, err := r.get(ctx, o.declared)
+func (r *run) applyObject(ctx context.Context, o *object, of digest) (outcome, error) {
+	live, err := r.mine(ctx, o)
 	if err != nil {
-		return "", err
+		return outcome{}, err
+	}
+	if live != nil && r.in.Memory.holds(o.id(), live, of) {
+		return outcome{Unchanged, live}, nil
 	}
 	declared, claimed, err := r.claims.overlay(o.id(), o.declared, live)
 	if err != nil {
-		return "", err
+		return outcome{}, err
 	}
-	_, action, err := r.write(ctx, declared, live, claimed)
-	return action, err
+	return r.write(ctx, declared, live, claimed)
+}
+
+// mine reads the live object; nil when there is none, and an *OwnedError when it
+// is another GitSync's.
+func (r *run) mine(ctx context.Context, o *object) (*unstructured.Unstructured, error) {
+	live, err := r.get(ctx, o.declared)
+	if err != nil || live == nil {
+		return nil, err
+	}
+	return live, r.mayTake(ctx, o.id(), live)
 }
 
 // get reads the live object; nil when there is none.
@@ -62,14 +74,14 @@ func disabled(declared, live *unstructured.Unstructured) bool {
 
 // write applies what is declared unless the live object is so already, as a
 // server-side dry run says. The write is bound to the live object as it was
-// read. It returns the object as it is afterwards.
-func (r *run) write(ctx context.Context, declared, live *unstructured.Unstructured, claimed []string) (*unstructured.Unstructured, Action, error) {
+// read.
+func (r *run) write(ctx context.Context, declared, live *unstructured.Unstructured, claimed []string) (outcome, error) {
 	if disabled(declared, live) {
-		return live, Skipped, nil
+		return outcome{Skipped, live}, nil
 	}
 	if live == nil {
 		made := declared.DeepCopy()
-		return made, Created, r.ssa(ctx, made)
+		return outcome{Created, made}, r.ssa(ctx, made)
 	}
 	bound := declared.DeepCopy()
 	bound.SetUID(live.GetUID())
@@ -79,17 +91,17 @@ func (r *run) write(ctx context.Context, declared, live *unstructured.Unstructur
 	switch {
 	case apierrors.IsInvalid(err) && r.in.Force && mayRecreate(declared):
 		made, err := r.recreate(ctx, declared, live)
-		return made, Recreated, err
+		return outcome{Recreated, made}, err
 	case err != nil:
-		return nil, "", err
+		return outcome{}, err
 	}
 	if sameContent(live, tried) {
 		same, err := sameOwnership(live, tried, claimed)
 		if err != nil || same {
-			return live, Unchanged, err
+			return outcome{Unchanged, live}, err
 		}
 	}
-	return bound, Configured, r.ssa(ctx, bound)
+	return outcome{Configured, bound}, r.ssa(ctx, bound)
 }
 
 // ssa applies u, and reads what came of it into u.
@@ -145,7 +157,7 @@ func (r *run) waitEstablished(ctx context.Context, stage []*object) {
 		limit = establishTimeout
 	}
 	for _, o := range stage {
-		if !isDefinition(o.declared) || r.failed[o.id()] {
+		if !isDefinition(o.declared) || r.failed[o.id()] || o.recalled {
 			continue
 		}
 		err := wait.PollUntilContextTimeout(ctx, pollInterval, limit, true, func(ctx context.Context) (bool, error) {

@@ -20,8 +20,8 @@ import (
 )
 
 // prune deletes what left Git: only what carries the labels of this GitSync and
-// isn't kept by annotation, and nothing that a version in use names. It returns
-// what stays in the inventory. Rollouts go first, Namespaces and definitions last.
+// isn't kept by annotation, and nothing that a version in use names or that another
+// GitSync declares, which takes it over. It returns what stays in the inventory. Rollouts go first, Namespaces and definitions last.
 func (r *run) prune(ctx context.Context, left inventory) (refs, error) {
 	stay := refs{}
 	if len(left) == 0 {
@@ -31,27 +31,39 @@ func (r *run) prune(ctx context.Context, left inventory) (refs, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.owners.holders = nil // as they are now
 	for _, id := range pruneOrder(left) {
-		live, err := r.owned(ctx, left, id)
-		switch {
-		case err != nil:
-			stay[id] = true
+		action, err := r.pruneOne(ctx, left, used, id)
+		if err != nil {
 			r.out.Failures = append(r.out.Failures, &Failure{Object: id.String(), Err: fmt.Errorf("pruning: %w", err)})
-		case live == nil:
-		case used[id]:
+		} else if action != "" {
+			r.out.Changes = append(r.out.Changes, Change{Object: id.String(), Action: action})
+		}
+		if err != nil || action == Kept {
 			stay[id] = true
-			r.out.Changes = append(r.out.Changes, Change{Object: id.String(), Action: Kept})
-		default:
-			err := r.Client.Delete(ctx, live, preconditions(live), client.PropagationPolicy("Background"))
-			if client.IgnoreNotFound(err) != nil {
-				stay[id] = true
-				r.out.Failures = append(r.out.Failures, &Failure{Object: id.String(), Err: fmt.Errorf("pruning: %w", err)})
-				continue
-			}
-			r.out.Changes = append(r.out.Changes, Change{Object: id.String(), Action: Pruned})
 		}
 	}
 	return stay, nil
+}
+
+// pruneOne deletes one object, or says why not; nothing when there is nothing of ours.
+func (r *run) pruneOne(ctx context.Context, left inventory, used refs, id ref) (Action, error) {
+	live, err := r.owned(ctx, left, id)
+	switch {
+	case err != nil || live == nil:
+		return "", err
+	case used[id]:
+		return Kept, nil
+	}
+	wanted, err := r.wantedByAnother(ctx, id)
+	switch {
+	case err != nil:
+		return "", err
+	case wanted:
+		return HandedOver, nil
+	}
+	err = r.Client.Delete(ctx, live, preconditions(live), client.PropagationPolicy("Background"))
+	return Pruned, client.IgnoreNotFound(err)
 }
 
 // pruneOrder is the apply's order backwards.

@@ -12,7 +12,7 @@ import (
 // template is a ReplicaSet of a version that may be gone back to.
 func (b *bench) makeSet() {
 	b.Helper()
-	set := declare(b.T, "{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-old, namespace: "+b.namespace+", labels: {pushback.dev/template-hash: aaaaaaaaaa}}, spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {serviceAccountName: runner, volumes: [{name: s, secret: {secretName: login}}], containers: [{name: a, image: a, env: [{name: X, valueFrom: {configMapKeyRef: {name: old-settings, key: x}}}]}]}}}}")[0]
+	set := declare(b.TB, "{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-old, namespace: "+b.namespace+", labels: {pushback.dev/template-hash: aaaaaaaaaa}}, spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {serviceAccountName: runner, volumes: [{name: s, secret: {secretName: login}}], containers: [{name: a, image: a, env: [{name: X, valueFrom: {configMapKeyRef: {name: old-settings, key: x}}}]}]}}}}")[0]
 	if err := b.client.Create(b.Context(), set.Unstructured); err != nil {
 		b.Fatal(err)
 	}

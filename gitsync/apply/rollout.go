@@ -19,46 +19,48 @@ import (
 // settled and the commit that declares its template noted. The files that the
 // template came from are kept first, so that no version is ever rolled out that
 // Git can't be brought back to.
-func (r *run) applyRollout(ctx context.Context, o *object) (Action, error) {
+func (r *run) applyRollout(ctx context.Context, o *object, of digest) (outcome, error) {
 	template, hash, err := templateOf(o.declared)
 	if err != nil {
-		return "", fmt.Errorf("spec.template: %w", err)
+		return outcome{}, fmt.Errorf("spec.template: %w", err)
 	}
 	if err := r.waitsFor(o, template); err != nil {
-		return "", err
+		return outcome{}, err
 	}
-	live, err := r.get(ctx, o.declared)
+	live, err := r.mine(ctx, o)
 	if err != nil {
-		return "", err
+		return outcome{}, err
 	}
 	declared, claimed, err := overlayReplicas(o.declared, live, r.scaled[types.NamespacedName{Namespace: o.declared.GetNamespace(), Name: o.declared.GetName()}])
 	if err != nil {
-		return "", err
+		return outcome{}, err
 	}
 	if hash == "" {
-		_, action, err := r.write(ctx, declared, live, claimed)
-		return action, err
+		return r.write(ctx, declared, live, claimed)
 	}
 	if before, _ := liveSource(live); before.Hash != hash {
 		if err := r.tryTemplate(ctx, o.declared, hash); err != nil {
-			return "", err
+			return outcome{}, err
 		}
 	}
 	source, err := sourceOf(r.in, o, live, hash)
 	if err != nil {
-		return "", err
+		return outcome{}, err
 	}
 	declared = withAnnotation(declared, v1alpha1.SourceAnnotation, source)
 	if live != nil {
 		if err := r.keepSource(ctx, r.in, o, live, hash); err != nil {
-			return "", err
+			return outcome{}, err
+		}
+		if r.in.Memory.holds(o.id(), live, of) {
+			return outcome{Unchanged, live}, nil
 		}
 	}
-	written, action, err := r.write(ctx, declared, live, claimed)
-	if err != nil || live != nil || written == nil {
-		return action, err
+	written, err := r.write(ctx, declared, live, claimed)
+	if err != nil || live != nil || written.object == nil {
+		return written, err
 	}
-	return action, r.keepSource(ctx, r.in, o, written, hash)
+	return written, r.keepSource(ctx, r.in, o, written.object, hash)
 }
 
 func withAnnotation(u *unstructured.Unstructured, key, value string) *unstructured.Unstructured {

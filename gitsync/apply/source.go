@@ -38,60 +38,55 @@ func templateOf(rollout *unstructured.Unstructured) (map[string]any, string, err
 // sourceOf is the value of the source annotation of a declared Rollout. It is
 // the live one, byte for byte, unless the template's hash has changed, the
 // Rollout has come from another GitSync, or a new commit's trailer lifts the
-// hold on a hash of this Rollout: then the commit is noted as the one that says so.
+// hold on a hash of this Rollout: then that commit is noted as the one that says so.
+//
+// A change of the template is irreversible when any commit since the last whole
+// apply says so: which of them has changed the template isn't known.
 func sourceOf(in In, o *object, live *unstructured.Unstructured, hash string) (string, error) {
 	before, text := liveSource(live)
-	retry := relevantRetries(in.Commit.Retry, hash, live)
+	found := in.retries(hash, live)
+	retries := slices.DeleteFunc(slices.Clone(found), before.noted)
 	own := in.GitSync.String()
-	revision := in.Commit.Revision.String()
-	if before.Hash == hash && before.GitSync == own && (len(retry) == 0 || before.Revision == revision) {
+	if before.Hash == hash && before.GitSync == own && len(retries) == 0 {
 		return text, nil
 	}
 	source := v1alpha1.Source{
-		Hash: hash, Revision: revision, Subject: shorten(in.Commit.Subject),
-		Retry: retry, GitSync: own, File: o.File,
-		Irreversible: slices.Contains(in.Commit.Irreversible, o.declared.GetName()) ||
-			slices.Contains(in.Commit.Irreversible, o.declared.GetNamespace()+"/"+o.declared.GetName()),
+		Hash: hash, Revision: in.Commit.Revision.String(), Subject: shorten(in.Commit.Subject),
+		Irreversible: in.irreversible(o.declared.GetNamespace(), o.declared.GetName()),
 	}
-	if before.Hash == hash && len(retry) == 0 {
-		// Only the GitSync has changed: the commit that declared the template hasn't.
-		source.Revision, source.Subject, source.Retry, source.Irreversible = before.Revision, before.Subject, before.Retry, before.Irreversible
+	if before.Hash == hash {
+		source = before.Source // only the GitSync has changed, or somebody wants another try
+		source.Irreversible = before.Irreversible || len(retries) > 0 && in.irreversible(o.declared.GetNamespace(), o.declared.GetName())
+		if len(retries) > 0 {
+			source.Revision, source.Subject = retries[0].commit.Revision.String(), shorten(retries[0].commit.Subject)
+		}
 	}
+	if before.Hash != hash || len(retries) > 0 {
+		source.Retry, source.RetryCommits = hashesOf(retries), commitsOf(found)
+	}
+	source.GitSync, source.File = own, o.File
 	out, err := json.Marshal(source)
 	return string(out), err
 }
 
-func liveSource(live *unstructured.Unstructured) (v1alpha1.Source, string) {
-	var source v1alpha1.Source
+// noted is the source of the live Rollout.
+type noted struct{ v1alpha1.Source }
+
+// noted is true for a trailer that the live Rollout was told of before.
+func (n noted) noted(r retry) bool {
+	return slices.Contains(n.RetryCommits, r.commit.Revision.Hash) || slices.Contains(n.Retry, r.hash) && n.Revision == r.commit.Revision.String()
+}
+
+func liveSource(live *unstructured.Unstructured) (noted, string) {
+	var source noted
 	if live == nil {
 		return source, ""
 	}
 	text := live.GetAnnotations()[v1alpha1.SourceAnnotation]
-	if json.Unmarshal([]byte(text), &source) != nil {
-		return v1alpha1.Source{}, ""
+	if json.Unmarshal([]byte(text), &source.Source) != nil {
+		return noted{}, ""
 	}
 	return source, text
-}
-
-// relevantRetries are the hashes of trailers that are this Rollout's: the one
-// that is declared, and those that it has rejected.
-func relevantRetries(trailers []string, hash string, live *unstructured.Unstructured) []string {
-	known := []string{hash}
-	if live != nil {
-		rejected, _, _ := unstructured.NestedSlice(live.Object, "status", "rejected")
-		for _, entry := range rejected {
-			if version, ok := entry.(map[string]any); ok {
-				known = append(known, text(version["hash"]))
-			}
-		}
-	}
-	var out []string
-	for _, retry := range trailers {
-		if slices.Contains(known, retry) && !slices.Contains(out, retry) {
-			out = append(out, retry)
-		}
-	}
-	return out
 }
 
 func shorten(subject string) string {

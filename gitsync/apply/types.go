@@ -34,12 +34,18 @@ type In struct {
 	Prune bool
 	// Inventory of the last apply.
 	Inventory []v1alpha1.ResourceRef
+	// Memory of the GitSync's last applies: what is as it was then is not compared
+	// again. Nil compares everything.
+	Memory *Memory
 	// Intend is called before the first write of a stage with an inventory that holds
 	// the objects that it is about to make as well, when there are any. Its error ends
 	// the apply. May be nil.
 	Intend func(context.Context, []v1alpha1.ResourceRef) error
 	// Commit that declares the objects.
 	Commit Commit
+	// Between are the commits below it that came since the last whole apply, newest
+	// first: their trailers count as well.
+	Between []Commit
 	// Sources returns the files that the render read for an object.
 	Sources func(gitsync.Object) []File
 }
@@ -77,6 +83,8 @@ const (
 	Pruned     Action = "pruned"
 	// Kept left Git and is still named by a version in use.
 	Kept Action = "kept"
+	// HandedOver left Git and is declared by another GitSync, which takes it over.
+	HandedOver Action = "left to another GitSync"
 )
 
 // Change is one object and what became of it.
@@ -141,8 +149,8 @@ type Applier struct {
 	// Client writes and reads, without a cache, with the rights of the GitSync's
 	// service account.
 	Client client.Client
-	// Own reads and writes, without a cache, with the controller's own rights:
-	// Rollouts, ReplicaSets, HorizontalPodAutoscalers and ControllerRevisions only.
+	// Own reads and writes, without a cache, with the controller's own rights: Rollouts,
+	// ReplicaSets, HorizontalPodAutoscalers, ControllerRevisions and GitSyncs only.
 	Own client.Client
 	// Claims are the fields that belong to Pushback in the objects that a Rollout
 	// routes through, as its router names them.
@@ -162,6 +170,8 @@ type object struct {
 	declared *unstructured.Unstructured
 	// namespaced is false for objects of the cluster.
 	namespaced bool
+	// recalled is true when it was not looked at, because nothing has changed.
+	recalled bool
 }
 
 func (o *object) id() ref {

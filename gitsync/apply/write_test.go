@@ -67,13 +67,13 @@ func TestAWriteIsBoundToWhatWasRead(t *testing.T) {
 	if err := b.client.Update(t.Context(), newer); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := r.write(t.Context(), prepared.declared, stale, nil); !apierrors.IsConflict(err) {
+	if _, err := r.write(t.Context(), prepared.declared, stale, nil); !apierrors.IsConflict(err) {
 		t.Errorf("a write from a stale read: want a conflict, got %v", err)
 	}
 	if err := b.client.Delete(t.Context(), newer); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := r.write(t.Context(), prepared.declared, newer, nil); !apierrors.IsConflict(err) {
+	if _, err := r.write(t.Context(), prepared.declared, newer, nil); !apierrors.IsConflict(err) {
 		t.Errorf("a write to a deleted object: want a conflict, got %v", err)
 	}
 	if b.exists("v1", "ConfigMap", "settings") {

@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -27,6 +28,12 @@ type Message struct {
 	// Commit is 40 hex digits.
 	Commit string
 	Text   string
+}
+
+// Subject is the first line of the text.
+func (m Message) Subject() string {
+	subject, _, _ := strings.Cut(strings.TrimLeft(m.Text, "\n"), "\n")
+	return subject
 }
 
 // commitFilters are tried in this order: commits alone; with their folders, where

@@ -14,12 +14,11 @@ import (
 	"github.com/pushback-dev/pushback/gitsync/fetch"
 )
 
-// subjects of messages, sorted when the order of merges is not promised.
+// subjects of messages.
 func subjects(messages []fetch.Message) []string {
 	var out []string
 	for _, message := range messages {
-		subject, _, _ := strings.Cut(message.Text, "\n")
-		out = append(out, subject)
+		out = append(out, message.Subject())
 	}
 	return out
 }

@@ -241,7 +241,7 @@ func (o *objects) tree(hash plumbing.Hash) (*Tree, error) {
 		Author: Identity{Name: commit.Author.Name, Email: commit.Author.Email},
 		root:   commit.TreeHash, objects: o, merge: len(commit.ParentHashes) > 1,
 	}
-	t.Subject, _, _ = strings.Cut(strings.TrimLeft(commit.Message, "\n"), "\n")
+	t.Subject = Message{Text: commit.Message}.Subject()
 	if len(commit.ParentHashes) > 0 {
 		t.Parent = commit.ParentHashes[0].String()
 	}
