@@ -9,6 +9,7 @@ import (
 	"github.com/pushback-dev/pushback/gitsync"
 	"github.com/pushback-dev/pushback/gitsync/apply"
 	"github.com/pushback-dev/pushback/gitsync/check"
+	"github.com/pushback-dev/pushback/gitsync/fetch"
 	"github.com/pushback-dev/pushback/gitsync/render"
 	"github.com/pushback-dev/pushback/gitsync/translate"
 )
@@ -42,6 +43,19 @@ func (d declared) sources(o gitsync.Object) []apply.File {
 	var out []apply.File
 	for _, source := range d.result.Sources(o) {
 		out = append(out, apply.File{Path: source.Path, Mode: fmt.Sprintf("%o", source.Mode), Data: source.Data})
+	}
+	return out
+}
+
+// commitsOf are commits with the trailers that their messages hold.
+func commitsOf(branch string, messages []fetch.Message) []apply.Commit {
+	out := make([]apply.Commit, 0, len(messages))
+	for _, message := range messages {
+		out = append(out, apply.Commit{
+			Revision: gitsync.Revision{Branch: branch, Hash: message.Commit}, Subject: message.Subject(),
+			Retry:        trailers(message.Text, v1alpha1.RetryTrailer),
+			Irreversible: trailers(message.Text, v1alpha1.IrreversibleTrailer),
+		})
 	}
 	return out
 }

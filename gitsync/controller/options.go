@@ -57,7 +57,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		own: own, git: git, options: o, events: mgr.GetEventRecorder("pushback-gitsync"),
 		clients: &tenants{config: mgr.GetConfig(), own: own},
 		polls:   make(chan event.GenericEvent, pollQueue),
-		known:   map[types.NamespacedName]*rendered{},
+		known:   map[types.NamespacedName]*rendered{}, memories: map[types.NamespacedName]*memory{},
 	}
 	if err := syncs.setUp(mgr); err != nil {
 		return fmt.Errorf("setting up the GitSync controller: %w", err)

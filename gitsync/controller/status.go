@@ -97,16 +97,22 @@ func keptMessage(changes []apply.Change) string {
 }
 
 // applyReason is Forbidden as soon as something was, because that is for the
-// administrator and hides behind nothing else.
+// administrator and hides behind nothing else; then OwnedByAnother, which is for
+// the two teams.
 func applyReason(failures []*apply.Failure) string {
-	pruning := true
+	pruning, owned := true, false
 	for _, failure := range failures {
 		if apierrors.IsForbidden(failure) {
 			return v1alpha1.ReasonForbidden
 		}
+		other := (*apply.OwnedError)(nil)
+		owned = owned || errors.As(failure, &other)
 		pruning = pruning && failure.File == ""
 	}
-	if pruning {
+	switch {
+	case owned:
+		return v1alpha1.ReasonOwnedByAnother
+	case pruning:
 		return v1alpha1.ReasonPruneFailed
 	}
 	return v1alpha1.ReasonApplyFailed

@@ -29,7 +29,6 @@ import (
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/gitsync"
 	"github.com/pushback-dev/pushback/gitsync/apply"
-	"github.com/pushback-dev/pushback/gitsync/fetch"
 	"github.com/pushback-dev/pushback/internal/persist"
 	"github.com/pushback-dev/pushback/validation"
 )
@@ -48,13 +47,8 @@ type syncReconciler struct {
 	// known is what each GitSync declared at its last attempt, so that a poll that
 	// finds nothing new renders nothing.
 	known map[types.NamespacedName]*rendered
-}
-
-// rendered is what a folder declares at a head, for a generation of its GitSync.
-type rendered struct {
-	generation int64
-	tree       *fetch.Tree
-	declared   declared
+	// memories are what each GitSync's last applies found.
+	memories map[types.NamespacedName]*memory
 }
 
 // pollQueue is how many asked-for polls may wait to be taken up. One that finds
@@ -133,6 +127,7 @@ func (r *syncReconciler) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.known, key)
+	delete(r.memories, key)
 }
 
 // attempt is one attempt of one GitSync.
@@ -210,10 +205,12 @@ func (a *attempt) read(ctx context.Context) (*rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := &rendered{generation: a.sync.Generation, tree: tree, declared: made}
-	a.mu.Lock()
-	a.known[a.key()] = now
-	a.mu.Unlock()
+	messages, err := store.Since(ctx, remote, tree, gitsync.HashOf(a.sync.Status.LastAppliedRevision))
+	if err != nil {
+		return nil, err
+	}
+	now := &rendered{generation: a.sync.Generation, tree: tree, declared: made, messages: messages}
+	a.keep(a.key(), now)
 	return now, nil
 }
 
@@ -242,17 +239,15 @@ func (a *attempt) apply(ctx context.Context, now *rendered) result {
 	if err != nil {
 		return result{verdict: judge(err)}
 	}
-	revision := gitsync.Revision{Branch: branchOf(a.sync), Hash: now.tree.Commit}
+	commits := commitsOf(branchOf(a.sync), now.messages)
+	revision := commits[0].Revision
 	applier := apply.Applier{Client: c, Own: a.own, Claims: a.options.claims}
 	out, err := applier.Apply(ctx, apply.In{
 		GitSync: a.key(), Objects: now.declared.objects, Rejected: now.declared.result.Rejected,
 		TargetNamespace: a.sync.Spec.TargetNamespace, Force: a.sync.Spec.Force, Prune: a.sync.Spec.Prune,
 		Inventory: inventoryOf(a.sync),
-		Commit: apply.Commit{
-			Revision: revision, Subject: now.tree.Subject,
-			Retry:        trailers(now.tree.Message, v1alpha1.RetryTrailer),
-			Irreversible: trailers(now.tree.Message, v1alpha1.IrreversibleTrailer),
-		},
+		Commit:    commits[0], Between: commits[1:],
+		Memory:  a.memoryOf(a.sync),
 		Sources: now.declared.sources,
 		Intend:  a.intend,
 	})
@@ -270,6 +265,7 @@ func (a *attempt) apply(ctx context.Context, now *rendered) result {
 	a.sync.Status.LastAttemptedRevision = revision.String()
 	if v.ready == metav1.ConditionTrue {
 		a.sync.Status.LastAppliedRevision, a.sync.Status.LastAttemptedRevision = revision.String(), ""
+		a.settle(now)
 	}
 	a.report(out, v)
 	return result{verdict: v}
