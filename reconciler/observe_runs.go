@@ -197,6 +197,7 @@ func observeRun(run *v1alpha1.AnalysisRun) plan.Run {
 		at := run.Status.CompletedAt.Time
 		out.Completed = &at
 	}
+	observeProbe(run, &out)
 	if out.Kind == plan.RunStep && endedUnmeasured(run) {
 		// It says nothing of the version, so it opens no gate: a person is asked.
 		out.Phase, out.Terminating = v1alpha1.AnalysisPhaseInconclusive, false

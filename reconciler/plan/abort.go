@@ -16,11 +16,18 @@ func abort(in In, st v1alpha1.RolloutStatus, why cause) v1alpha1.RolloutStatus {
 	if why.reason != v1alpha1.AbortError || slices.Contains(in.RevertOn, v1alpha1.AbortError) {
 		st = reject(in, st, why)
 	}
+	at := st.AbortedAt
+	if !st.Abort || at == nil { // a person's abort of what was unmeasured takes back nothing more
+		at = &metav1.Time{Time: in.Now}
+	}
 	background, step := st.Canary.CurrentBackgroundAnalysisRunStatus, st.Canary.CurrentStepAnalysisRunStatus
 	st = cleared(st)
 	st.Canary.CurrentBackgroundAnalysisRunStatus, st.Canary.CurrentStepAnalysisRunStatus = background, step
-	at := metav1.NewTime(in.Now)
-	st.Abort, st.AbortedAt, st.AbortReason, st.AbortMessage = true, &at, why.reason, why.message
+	st.Abort, st.AbortedAt, st.AbortReason, st.AbortMessage = true, at, why.reason, why.message
+	st.Unmeasured++
+	if why.reason != v1alpha1.AbortError {
+		st.Unmeasured = 0
+	}
 	return setIndex(in, st, 0)
 }
 

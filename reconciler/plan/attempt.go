@@ -9,7 +9,7 @@ import (
 )
 
 // takeUp starts an attempt when the template asks for one: a new template, a
-// return to the stable one, steps that were edited. Precedence (law 8): a pause
+// return to the stable one, the return of a provider, steps that were edited. Precedence (law 8): a pause
 // and an unusable spec keep everything as it is; then Held; then a newer template.
 func takeUp(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event) {
 	hash := in.Template.Hash
@@ -19,6 +19,8 @@ func takeUp(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event) 
 	switch {
 	case hash != st.StableRS && isRejected(st, hash):
 		return holdBack(in, st)
+	case hash == st.CurrentPodHash && answered(in, st):
+		return startAgain(in, st)
 	case hash == st.CurrentPodHash:
 		return followSteps(in, st)
 	case hash == st.StableRS:
@@ -44,6 +46,9 @@ func start(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
 	}
 	st = cleared(st)
 	st.Attempt = nextAttempt(in, st)
+	if st.CurrentPodHash != hash {
+		st.Unmeasured = 0
+	}
 	st.CurrentPodHash = hash
 	st = setIndex(in, st, 0)
 	if hash == st.StableRS || st.StableRS == "" && isNew(in, hash) {
@@ -64,7 +69,7 @@ func goBack(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event) 
 		next.Superseded++
 	}
 	next.Attempt = nextAttempt(in, st)
-	next.CurrentPodHash = st.StableRS
+	next.CurrentPodHash, next.Unmeasured = st.StableRS, 0
 	next = setIndex(in, next, int32(len(steps(in))))
 	message := fmt.Sprintf("Skipped the steps: template %s%s is the stable one", st.StableRS, byCommit(in, st.StableRS))
 	if was == "" {

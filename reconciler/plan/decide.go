@@ -58,6 +58,7 @@ func Decide(in In) Plan {
 	p.Runs = wantRuns(in, st)
 	p.Terminate = endRuns(in, st)
 	p.PruneRuns = pruneRuns(in, st)
+	p.Probes = wantProbes(in, st)
 	p.Revert = wantRevert(in, st)
 	p.Status = report(in, st, w)
 	p.Events = append(events, changes(in, p)...)

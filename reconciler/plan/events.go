@@ -16,7 +16,7 @@ func changes(in In, p Plan) []Event {
 			out = append(out, Event{Warning: warning, Reason: reason, Message: fmt.Sprintf(format, args...)})
 		}
 	}
-	say(is.Abort && (!was.Abort || was.Attempt != is.Attempt), true, abortEventReason(is),
+	say(is.Abort && (!was.Abort || was.Attempt != is.Attempt || was.AbortReason != is.AbortReason), true, abortEventReason(is),
 		"Took back template %s%s: %s", is.CurrentPodHash, byCommit(in, is.CurrentPodHash), is.AbortMessage)
 	say(wantedCanary(is) != wantedCanary(was) && p.Split != nil, false, v1alpha1.ReasonTrafficWeightUpdated,
 		"Moved the canary's traffic from %d%% to %d%%", liveCanary(in), wantedCanary(is))

@@ -66,6 +66,19 @@ var stories = map[string]func(*testing.T) *plansim.Cluster{
 		mustReach(t, c, 120, "Healthy", healthyOn("v2"))
 		return c
 	},
+	"the-provider-returns": func(t *testing.T) *plansim.Cluster {
+		c := cluster(withRouter(setWeight(25), analyse()))
+		c.Verdict = verdicts("v2", plan.RunStep, plansim.Script{After: 5 * time.Second, Phase: v1alpha1.AnalysisPhaseError, Detail: `metric "success-rate": 5 consecutive errors: connection refused`})
+		stableAt(t, c, "v1")
+		push(c, "v2")
+		mustReach(t, c, 120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded))
+		c.Run(60, nil)
+		c.Answers = func(plan.Run) bool { return true } // and is gone again when it is needed
+		mustReach(t, c, 120, "another outage", func(c *plansim.Cluster) bool { return c.Status.Unmeasured == 2 })
+		c.Verdict = nil
+		mustReach(t, c, 120, "Healthy", healthyOn("v2"))
+		return c
+	},
 	"inconclusive": func(t *testing.T) *plansim.Cluster {
 		c := cluster(withRouter(setWeight(25), analyse(), pause(10)))
 		c.Verdict = verdicts("v2", plan.RunStep, plansim.Script{After: 5 * time.Second, Phase: v1alpha1.AnalysisPhaseInconclusive})

@@ -139,6 +139,14 @@ type Run struct {
 	// Created and Completed are times; Completed is nil while it runs.
 	Created   time.Time
 	Completed *time.Time
+	// Askable is true when it ended Error and what erred can be asked again; false when
+	// its spec was refused.
+	Askable bool
+	// AskFrom is the time from which its providers are tried again, as it was written
+	// to it; nil when nobody asked for that. The zero time when what was written can't be read.
+	AskFrom *time.Time
+	// Answered is true when they were seen to answer again after it had ended.
+	Answered bool
 }
 
 // Revert is a Revert's state.

@@ -53,8 +53,8 @@ func noteAborted(in In, st v1alpha1.RolloutStatus, w weight) (note, bool) {
 	if st.AbortReason == v1alpha1.AbortError {
 		n.reason = v1alpha1.ReasonUnmeasured
 		n.message = "Unmeasured: " + st.AbortMessage
-		if !isRejected(st, st.CurrentPodHash) {
-			n.message += "; the version is not rejected, retry starts it again"
+		if unmeasured(st) {
+			n.message += unmeasuredText(in, st)
 		}
 	}
 	if entry := findRejected(st, st.CurrentPodHash); entry != nil && !entry.Cleared {

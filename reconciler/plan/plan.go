@@ -38,6 +38,9 @@ type Plan struct {
 	Terminate []string
 	// PruneRuns names finished runs over the history limits.
 	PruneRuns []string
+	// Probes are the finished runs whose providers are to be tried again, or not any
+	// more. Those not named stay as they are.
+	Probes []ProbeWant
 	// Revert to create after the status is persisted; nil for none.
 	Revert *RevertWant
 	// Events to emit after the status is persisted.
@@ -78,6 +81,13 @@ type RunWant struct {
 	Analysis v1alpha1.RolloutAnalysis
 	// StableHash and LatestHash are the values of podTemplateHashValue.
 	StableHash, LatestHash string
+}
+
+// ProbeWant asks for the providers of a run that ended Error to be tried until they answer.
+type ProbeWant struct {
+	Name string
+	// NotBefore is when they may be tried first; nil takes the wish back.
+	NotBefore *time.Time
 }
 
 // RevertWant is a Revert to create.

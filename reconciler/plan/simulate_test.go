@@ -91,6 +91,7 @@ func drawWorld(t *rapid.T, may trouble, routed bool) *world {
 		}
 		return s
 	}
+	c.Answers = func(plan.Run) bool { return !w.faults || rapid.IntRange(0, 3).Draw(t, "answers") == 0 }
 	if may.crashes {
 		c.Crash = func(string) bool { return w.faults && rapid.IntRange(0, 9).Draw(t, "crash") == 0 }
 	}
@@ -253,6 +254,8 @@ func (w *world) settle(t *rapid.T) {
 		case w.Status.Phase == v1alpha1.RolloutPhasePaused:
 			w.Send(v1alpha1.PromoteAnnotation, fmt.Sprintf("settle%d", i))
 			continue
+		case w.unmeasured():
+			continue // its provider is back: it is no rest, however long its wait has become
 		}
 		before := w.Writes
 		w.Run(120, nil)
@@ -266,7 +269,7 @@ func (w *world) mustBeAtRest(t *rapid.T) {
 	writes := w.Writes
 	for range 50 {
 		p := w.Pass()
-		if p.Split != nil || len(p.Services)+len(p.ReplicaSets)+len(p.Runs)+len(p.Prune)+len(p.PruneRuns)+len(p.Terminate)+len(p.Events) > 0 || p.Revert != nil {
+		if p.Split != nil || len(p.Services)+len(p.ReplicaSets)+len(p.Runs)+len(p.Prune)+len(p.PruneRuns)+len(p.Terminate)+len(p.Probes)+len(p.Events) > 0 || p.Revert != nil {
 			t.Fatalf("not at rest: %+v\n%s", p, transcript(w.Cluster))
 		}
 		w.Tick(3)
@@ -278,6 +281,8 @@ func (w *world) mustBeAtRest(t *rapid.T) {
 	switch {
 	case st.Phase == v1alpha1.RolloutPhaseHealthy && st.StableRS == w.Template.Hash && st.CurrentPodHash == st.StableRS:
 		w.mustServe(t, st.StableRS)
+	case w.unmeasured():
+		t.Fatalf("the provider is back, and %s was not started again: %s\n%s", w.Template.Hash, st.Message, transcript(w.Cluster))
 	case st.Phase == v1alpha1.RolloutPhaseDegraded && (st.Abort && st.CurrentPodHash == w.Template.Hash || rejected(st, w.Template.Hash)):
 		if st.StableRS != "" {
 			w.mustServe(t, st.StableRS)
@@ -285,6 +290,12 @@ func (w *world) mustBeAtRest(t *rapid.T) {
 	default:
 		t.Fatalf("came to rest as %s (%s), stable %s, current %s, template %s\n%s", st.Phase, st.Message, st.StableRS, st.CurrentPodHash, w.Template.Hash, transcript(w.Cluster))
 	}
+}
+
+// unmeasured says that the live template was taken back, for no fault of its own.
+func (w *world) unmeasured() bool {
+	st := w.Status
+	return st.Abort && st.AbortReason == v1alpha1.AbortError && st.CurrentPodHash == w.Template.Hash && !rejected(st, st.CurrentPodHash)
 }
 
 func rejected(st v1alpha1.RolloutStatus, hash string) bool {

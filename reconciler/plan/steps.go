@@ -170,7 +170,7 @@ func makeStable(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
 		st.Rejected = nil
 	}
 	st.StableRS = hash
-	st.PromoteFull, st.Progress, st.PauseConditions = false, nil, nil
+	st.PromoteFull, st.Progress, st.PauseConditions, st.Unmeasured = false, nil, nil, 0
 	st.Canary.CurrentStepAnalysisRunStatus, st.Canary.CurrentBackgroundAnalysisRunStatus = nil, nil
 	return setIndex(in, st, int32(len(steps(in))))
 }

@@ -113,10 +113,10 @@ func orNone(hash string) string {
 }
 
 func abortByVerb(in In, st v1alpha1.RolloutStatus, v verb) (v1alpha1.RolloutStatus, refusal) {
-	if takenBack(st) {
+	if takenBack(st) && !unmeasured(st) {
 		return st, "it is aborted already"
 	}
-	if !inProgress(st) {
+	if !inProgress(st) && !unmeasured(st) {
 		return st, "nothing is in progress: the current version is the stable one"
 	}
 	keep := in.Verbs[v1alpha1.AbortKeepGitAnnotation] == v.token

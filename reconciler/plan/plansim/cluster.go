@@ -49,6 +49,9 @@ type Cluster struct {
 	Behaviours map[string]Behaviour
 	// Verdict scripts runs; nil makes all of them Successful after 10 seconds.
 	Verdict func(plan.Run) Script
+	// Answers says whether the provider of a run that ended Error answers now, when it is
+	// tried; nil keeps it out.
+	Answers func(plan.Run) bool
 	// RevertAfter is how long gitsync takes to push a Revert and to apply it; 0
 	// leaves Reverts alone.
 	RevertAfter time.Duration
@@ -247,6 +250,8 @@ func (c *Cluster) note(who, format string, args ...any) {
 	c.Transcript = append(c.Transcript, fmt.Sprintf("%-6s %-7s %s", c.clock(), who, fmt.Sprintf(format, args...)))
 }
 
-func (c *Cluster) clock() string {
-	return fmt.Sprintf("%02d:%02d", c.Now.Hour()*60+c.Now.Minute(), c.Now.Second())
+func (c *Cluster) clock() string { return clockAt(c.Now) }
+
+func clockAt(t time.Time) string {
+	return fmt.Sprintf("%02d:%02d", t.Hour()*60+t.Minute(), t.Second())
 }

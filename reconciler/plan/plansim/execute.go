@@ -46,7 +46,7 @@ func (c *Cluster) execute(in plan.In, p plan.Plan, versions map[string]int64) {
 	if !c.executeRouting(p) || !c.executeServices(p) || !c.executeSets(in, p, versions) {
 		return
 	}
-	if !c.executeStatus(in, p) || !c.executeRuns(p) {
+	if !c.executeStatus(in, p) || !c.executeRuns(p) || !c.executeProbes(in, p) {
 		return
 	}
 	if p.Revert != nil {

@@ -134,6 +134,7 @@ func (c *Cluster) tickRuns() {
 	for i := range c.runs {
 		run := &c.runs[i]
 		if run.Phase.Completed() {
+			moved = c.tickProbe(run) || moved
 			continue
 		}
 		before := run.Phase
@@ -153,6 +154,7 @@ func (c *Cluster) tickRuns() {
 		if run.Phase.Completed() {
 			at := c.Now
 			run.Completed = &at
+			run.Askable = run.Phase == v1alpha1.AnalysisPhaseError
 		}
 		if run.Phase != before {
 			moved = true
