@@ -1,10 +1,10 @@
 package apply
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
-	"path"
 	"strings"
 	"sync"
 	"testing"
@@ -44,22 +44,25 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
+// describeRequest is empty for discovery.
 func describeRequest(req *http.Request) string {
-	_, rest, namespaced := strings.Cut(req.URL.Path, "/namespaces/")
-	if !namespaced {
-		if path.Base(req.URL.Path) == "gitsyncs" {
-			return "LIST gitsyncs"
-		}
-		return ""
+	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
+	switch parts[0] {
+	case "api":
+		parts = parts[min(2, len(parts)):] // api/v1
+	case "apis":
+		parts = parts[min(3, len(parts)):] // apis/group/v1
 	}
-	parts := strings.Split(rest, "/")
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		parts = parts[2:]
+	}
 	switch {
-	case len(parts) == 2 && req.Method == http.MethodGet:
-		return "LIST " + parts[1]
-	case len(parts) >= 3:
-		return req.Method + " " + parts[1]
+	case len(parts) == 0:
+		return ""
+	case len(parts) == 1 && req.Method == http.MethodGet:
+		return "LIST " + parts[0]
 	}
-	return req.Method + " " + path.Base(req.URL.Path)
+	return req.Method + " " + parts[0]
 }
 
 // watch counts the requests of the applier from now on, made as a user.
@@ -212,6 +215,25 @@ func TestAClaimThatAppearsIsHeeded(t *testing.T) {
 	got := seen.during(func() { b.mustApply(stableService, hashed, route, settings, webRollout) })
 	if got["GET services"] != 2 { // both, because the routing that claims them has changed
 		t.Errorf("the Services that are claimed otherwise now were not looked at: %v", got)
+	}
+}
+
+// A definition is waited for until it is served, and not looked at from then on.
+func TestASteadyPollOfADefinition(t *testing.T) {
+	b := newBench(t)
+	b.in.Memory = NewMemory()
+	group := strings.ReplaceAll(b.namespace, "test-", "s") + ".example.com"
+	definition := "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things." + group + "}, spec: {group: " + group + ", scope: Namespaced, names: {kind: Thing, plural: things, singular: thing, listKind: ThingList}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}"
+	t.Cleanup(func() { _ = b.client.Delete(context.Background(), declare(t, definition)[0].Unstructured) })
+	docs := []string{definition, "{apiVersion: " + group + "/v1, kind: Thing, metadata: {name: t}, spec: {}}"}
+	seen := b.watch("")
+	for range 3 {
+		b.mustApply(docs...)
+	}
+	got := seen.during(func() { b.mustApply(docs...) })
+	want := map[string]int{"LIST customresourcedefinitions": 1, "LIST things": 1, "LIST rollouts": 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
