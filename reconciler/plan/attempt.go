@@ -21,7 +21,7 @@ func takeUp(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event) 
 		return holdBack(in, st)
 	case hash == st.CurrentPodHash && answered(in, st):
 		return startAgain(in, st)
-	case hash == st.CurrentPodHash:
+	case hash == st.CurrentPodHash && !lifted(st):
 		return followSteps(in, st)
 	case hash == st.StableRS:
 		return goBack(in, st)

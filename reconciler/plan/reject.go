@@ -45,10 +45,10 @@ func reject(in In, st v1alpha1.RolloutStatus, why cause) v1alpha1.RolloutStatus 
 	entry := v1alpha1.RejectedVersion{
 		Hash: st.CurrentPodHash, Attempt: st.Attempt, Reason: why.reason, Message: why.message,
 		AnalysisRun: why.run, Time: metav1.NewTime(in.Now),
+		Retried: retryMark(in, st.CurrentPodHash), // spoken before it failed
 	}
 	if in.Source != nil && in.Source.Hash == entry.Hash {
 		entry.Commit = in.Source.Revision
-		entry.Retried = retryMark(in, entry.Hash)
 	}
 	entry.Revert, entry.RevertReason = revertWish(in, entry, why)
 	kept := slices.DeleteFunc(slices.Clone(st.Rejected), func(r v1alpha1.RejectedVersion) bool { return r.Hash == entry.Hash })
@@ -96,13 +96,17 @@ func heedTrailers(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []E
 			continue
 		}
 		entry.Cleared, entry.Retried = true, mark
-		if st.Abort && st.CurrentPodHash == entry.Hash {
-			st.CurrentPodHash = "" // the aborted attempt is over: takeUp starts the next
-		}
 		events = append(events, Event{Reason: v1alpha1.ReasonRetry, Message: fmt.Sprintf(
 			"Lifted the hold on template %s: a trailer of commit %s asks for it", entry.Hash, in.Source.Revision)})
 	}
 	return st, events
+}
+
+// lifted says that the hold on what the current, aborted attempt failed with was
+// lifted by a trailer: its version is to start again.
+func lifted(st v1alpha1.RolloutStatus) bool {
+	entry := findRejected(st, st.CurrentPodHash)
+	return takenBack(st) && entry != nil && entry.Cleared && entry.Attempt == st.Attempt
 }
 
 // followReverts copies what became of the Reverts into the status, and gives up
