@@ -84,7 +84,7 @@ func stableSelects(in In, st v1alpha1.RolloutStatus) string {
 
 // canarySelects is the hash for the canary Service; empty leaves it alone. It is
 // only moved while it has no traffic: to the version in progress when that has
-// the pods it needs, and otherwise home to stable when the version that it names
+// the pods it needs and the persisted status holds them, and otherwise home to stable when the version that it names
 // is to go.
 func canarySelects(in In, st v1alpha1.RolloutStatus) string {
 	now := in.Canary.Hash
@@ -101,7 +101,7 @@ func canarySelects(in In, st v1alpha1.RolloutStatus) string {
 		if halted(in, st) || confirmationPending(st) {
 			return ""
 		}
-		if pods := available(find(in, st.CurrentPodHash)); pods > 0 && pods >= stepSize(in, st) {
+		if pods := available(find(in, st.CurrentPodHash)); pods > 0 && pods >= stepSize(in, st) && heldByStatus(in, st.CurrentPodHash) {
 			return st.CurrentPodHash
 		}
 		return homeFrom(in, st, now)
@@ -119,7 +119,7 @@ func onlyServing(in In, st v1alpha1.RolloutStatus, now string) string {
 	if !inProgress(st) || firstVersion(in, st) || !ready(in) || available(find(in, now)) > 0 {
 		return ""
 	}
-	if available(find(in, st.CurrentPodHash)) >= max(in.Replicas, 1) {
+	if available(find(in, st.CurrentPodHash)) >= max(in.Replicas, 1) && heldByStatus(in, st.CurrentPodHash) {
 		return st.CurrentPodHash
 	}
 	return ""
