@@ -12,8 +12,16 @@ import (
 // While the canary has traffic a scaler counts the pods of both versions, so the
 // size may rise then and not fall; only a size of 0 is a person's word.
 func wholeSize(in In, st v1alpha1.RolloutStatus) int32 {
-	if !routed(in) || in.Replicas == 0 || !canaryTraffic(in, st) {
+	if !routed(in) || !canaryTraffic(in, st) {
 		return in.Replicas
+	}
+	return wholeUnderTraffic(in, st)
+}
+
+// wholeUnderTraffic is what wholeSize is as soon as the canary has traffic.
+func wholeUnderTraffic(in In, st v1alpha1.RolloutStatus) int32 {
+	if in.Replicas == 0 {
+		return 0
 	}
 	return max(in.Replicas, desired(find(in, st.StableRS)))
 }

@@ -195,7 +195,7 @@ func raiseGate(in In, st v1alpha1.RolloutStatus, limit int32) string {
 		open bool
 		why  string
 	}{
-		{available(b.candidate) >= share(wholeSize(in, st), limit), "updated replicas are still becoming available"},
+		{available(b.candidate) >= share(wholeUnderTraffic(in, st), limit), "updated replicas are still becoming available"},
 		{serves(in.Canary, st.CurrentPodHash), "the canary Service does not reach the new version's pods yet"},
 		{serves(in.Stable, st.StableRS) || available(b.stable) == 0, "the stable Service does not reach the stable version's pods only yet"},
 	}
