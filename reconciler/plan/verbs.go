@@ -133,7 +133,7 @@ func pauseByVerb(in In, st v1alpha1.RolloutStatus, _ verb) (v1alpha1.RolloutStat
 func resumeByVerb(in In, st v1alpha1.RolloutStatus, v verb) (v1alpha1.RolloutStatus, refusal) {
 	inconclusive := hasPause(st, v1alpha1.PauseReasonInconclusiveAnalysis)
 	switch {
-	case hasPause(st, v1alpha1.PauseReasonUser) || inconclusive:
+	case hasPause(st, v1alpha1.PauseReasonUser) && !inconclusive, inconclusive && !in.Spec.Paused:
 	case in.Spec.Paused:
 		return st, pausedInSpec
 	default:
