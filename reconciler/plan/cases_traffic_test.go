@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -288,7 +289,7 @@ func TestLaw4_AbortTable(t *testing.T) {
 					in.Template.Hash = ""
 				}
 				p := plan.Decide(in)
-				if !p.Status.Abort || (p.Split == nil) != (tc.split == nil) || p.Split != nil && *p.Split != *tc.split {
+				if !p.Status.Abort || !reflect.DeepEqual(p.Split, tc.split) {
 					t.Fatalf("abort %v, split %+v, want %+v", p.Status.Abort, p.Split, tc.split)
 				}
 				if also != "invalid" && also != "unhashable" {

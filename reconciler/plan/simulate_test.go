@@ -24,10 +24,13 @@ type world struct {
 
 // faults that a world may have; each property says which it can stand.
 type trouble struct {
-	crashes, stale, brokenPods, badRuns, persons, lostStatus, router, handEdits bool
+	crashes, stale, brokenPods, badRuns, persons, lostStatus, router, handEdits, git, races bool
 }
 
-var everything = trouble{crashes: true, stale: true, brokenPods: true, badRuns: true, persons: true, lostStatus: true, router: true, handEdits: true}
+var everything = trouble{
+	crashes: true, stale: true, brokenPods: true, badRuns: true, persons: true, lostStatus: true, router: true, handEdits: true,
+	git: true, races: true,
+}
 
 func drawStrategy(t *rapid.T, routed bool) v1alpha1.CanaryStrategy {
 	var s v1alpha1.CanaryStrategy
@@ -92,6 +95,13 @@ func drawWorld(t *rapid.T, may trouble, routed bool) *world {
 		return s
 	}
 	c.Answers = func(plan.Run) bool { return !w.faults || rapid.IntRange(0, 3).Draw(t, "answers") == 0 }
+	if may.git {
+		c.SyncAfter = time.Duration(rapid.IntRange(0, 6).Draw(t, "syncAfter")) * time.Second
+		c.PushAfter = time.Duration(rapid.IntRange(0, 4).Draw(t, "pushAfter")) * time.Second
+	}
+	if may.races {
+		c.Between = func(string) { w.race(t, may) }
+	}
 	if may.crashes {
 		c.Crash = func(string) bool { return w.faults && rapid.IntRange(0, 9).Draw(t, "crash") == 0 }
 	}
@@ -102,65 +112,18 @@ const versions = 4
 
 func version(i int) string { return fmt.Sprintf("v%d", i+1) }
 
-// event lets something happen to the world.
-func (w *world) event(t *rapid.T, may trouble) {
-	kinds := []string{"commit", "docs", "scale"}
-	if may.persons {
-		kinds = append(kinds, "verb", "verb", "steps", "pause")
-	}
-	if may.lostStatus {
-		kinds = append(kinds, "lose")
-	}
-	if may.router && w.Routed {
-		kinds = append(kinds, "router")
-	}
-	if may.brokenPods {
-		kinds = append(kinds, "break", "heal")
-	}
-	if may.handEdits && w.Routed {
-		kinds = append(kinds, "weight")
-	}
-	w.tokens++
-	switch rapid.SampledFrom(kinds).Draw(t, "event") {
-	case "commit":
-		w.commits++
-		w.Commit(version(rapid.IntRange(0, versions-1).Draw(t, "version")), fmt.Sprintf("main@sha1:%07d", w.commits), "A commit")
-	case "docs":
-		// Git moves on without the template: gitsync writes nothing.
-	case "scale":
-		w.Scale(rapid.Int32Range(0, 7).Draw(t, "replicas"))
-	case "verb":
-		w.Send(rapid.SampledFrom([]string{
-			v1alpha1.AbortAnnotation, v1alpha1.PromoteAnnotation, v1alpha1.PromoteFullAnnotation, v1alpha1.RetryAnnotation,
-			v1alpha1.PauseAnnotation, v1alpha1.ResumeAnnotation, v1alpha1.RestartAnnotation,
-		}).Draw(t, "verb"), fmt.Sprintf("t%d", w.tokens))
-	case "steps":
-		edited := drawStrategy(t, w.Routed).Steps
-		w.Edit("edits the steps", func(s *v1alpha1.RolloutSpec) { s.Strategy.Canary.Steps = edited })
-	case "pause":
-		w.Edit("toggles spec.paused", func(s *v1alpha1.RolloutSpec) { s.Paused = !s.Paused })
-	case "lose":
-		w.LoseStatus()
-	case "router":
-		w.RefuseWeights = !w.RefuseWeights
-	case "break":
-		w.Calm = false
-		w.BreakPods(version(rapid.IntRange(0, versions-1).Draw(t, "version")), 2)
-	case "heal":
-		w.HealPods(version(rapid.IntRange(0, versions-1).Draw(t, "version")))
-	case "weight":
-		w.Calm = false
-		w.SetWeight(rapid.Int32Range(0, 100).Draw(t, "weight"))
-	}
-}
-
 // live lets time pass with passes and events at random.
 func (w *world) live(t *rapid.T, may trouble, rounds int) {
 	w.commits++
 	w.Commit("v1", "main@sha1:0000001", "The first commit")
 	for range rounds {
-		if rapid.IntRange(0, 5).Draw(t, "happens") == 0 {
+		switch rapid.IntRange(0, 11).Draw(t, "happens") {
+		case 0, 1:
 			w.event(t, may)
+		case 2: // all at once, for one pass to sort out
+			for range rapid.IntRange(2, 4).Draw(t, "together") {
+				w.event(t, may)
+			}
 		}
 		if may.stale {
 			for _, kind := range []string{"sets", "route", "services", "runs", "reverts"} {
@@ -186,6 +149,7 @@ func (w *world) calm() {
 	w.faults = false
 	w.Lag = map[string]int{}
 	w.RefuseWeights, w.RouterErr = false, ""
+	w.SyncFails, w.RefusePushes = false, false
 	w.Edit("ends the pause", func(s *v1alpha1.RolloutSpec) { s.Paused = false })
 	for i := range versions {
 		b := w.Behaviours[version(i)]
@@ -206,10 +170,12 @@ func TestLaws(t *testing.T) {
 		{"routed/calm", true, trouble{badRuns: true, persons: true}},
 		{"routed/crashes", true, trouble{crashes: true, badRuns: true, persons: true, router: true}},
 		{"routed/stale", true, trouble{crashes: true, stale: true, badRuns: true, persons: true, router: true}},
+		{"routed/races", true, trouble{badRuns: true, persons: true, git: true, races: true}},
 		{"routed/everything", true, everything},
 		{"basic/calm", false, trouble{badRuns: true, persons: true}},
 		{"basic/crashes", false, trouble{crashes: true, badRuns: true, persons: true}},
 		{"basic/stale", false, trouble{crashes: true, stale: true, badRuns: true, persons: true}},
+		{"basic/races", false, trouble{badRuns: true, persons: true, git: true, races: true}},
 		{"basic/everything", false, everything},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package plansim
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -52,29 +53,45 @@ type Cluster struct {
 	// Answers says whether the provider of a run that ended Error answers now, when it is
 	// tried; nil keeps it out.
 	Answers func(plan.Run) bool
-	// RevertAfter is how long gitsync takes to push a Revert and to apply it; 0
-	// leaves Reverts alone.
-	RevertAfter time.Duration
+	// RevertAfter is how long gitsync takes to begin with a Revert, and to see what
+	// it pushed; 0 leaves Reverts alone. PushAfter is from reading the head to
+	// pushing an edit of it, and RefusePushes makes the server decline.
+	RevertAfter, PushAfter time.Duration
+	RefusePushes           bool
+	// SyncAfter is how long gitsync takes to see a commit; SyncFails makes it apply none.
+	SyncAfter time.Duration
+	SyncFails bool
 
 	// Lag is by how many versions the cache of a kind of objects is behind.
 	Lag map[string]int
 	// Crash is asked before each effect; true loses it and all that follow.
 	Crash func(effect string) bool
+	// Between is called before each effect, and may let others act: what they
+	// change is refused to what was decided before.
+	Between func(effect string)
 
 	sets       map[string]*set
 	route      route
 	services   [2]*plan.Service // stable, canary
 	runs       []plan.Run
 	reverts    []plan.Revert
-	revertSeen map[string]time.Time
+	working    map[string]*working // by Revert
+	branch     []commit
+	applied    int // index of the commit that the cluster has
 	asked      []string
 	generation int64
 	version    int64 // of the Rollout
 
+	rests       plan.In          // what the plan that is being carried out rests on
+	attempts    map[int64]string // hash by attempt, as persisted
+	stepsEdited bool             // since the attempt began
+
 	history map[string][]any
 	seenAt  map[string]int
-	wakeAt  time.Time
-	last    string
+	// rivalSeenAt is seenAt of the leader that was.
+	rivalSeenAt map[string]int
+	wakeAt      time.Time
+	last        string
 
 	// Violations are the laws that were broken.
 	Violations []string
@@ -105,9 +122,9 @@ func New(start time.Time, strategy v1alpha1.CanaryStrategy, replicas int32) *Clu
 		Endpoints:  true,
 		Behaviours: map[string]Behaviour{},
 		RevertOn:   []v1alpha1.AbortReason{v1alpha1.AbortFailed, v1alpha1.AbortDeadline, v1alpha1.AbortByPerson},
-		sets:       map[string]*set{}, Lag: map[string]int{}, history: map[string][]any{}, seenAt: map[string]int{},
-		revertSeen: map[string]time.Time{},
-		route:      route{stable: routers.MaxWeight},
+		sets:       map[string]*set{}, Lag: map[string]int{}, history: map[string][]any{}, seenAt: map[string]int{}, rivalSeenAt: map[string]int{},
+		working: map[string]*working{}, attempts: map[int64]string{},
+		route: route{stable: routers.MaxWeight},
 	}
 	if c.Routed {
 		c.services = [2]*plan.Service{{Name: "web-stable"}, {Name: "web-canary"}}
@@ -118,20 +135,14 @@ func New(start time.Time, strategy v1alpha1.CanaryStrategy, replicas int32) *Clu
 	return c
 }
 
-// Commit makes Git declare a template, and gitsync apply it.
-func (c *Cluster) Commit(hash, revision, subject string) {
-	c.note("git", "commit %s declares %s", revision, hash)
-	c.Template = plan.Template{Hash: hash}
-	c.Source = &plan.Source{Hash: hash, Revision: revision, Subject: subject, GitSyncNamespace: "flux", GitSyncName: "apps"}
-	c.generation++
-	c.version++
-}
-
 // Edit changes the spec.
 func (c *Cluster) Edit(what string, change func(*v1alpha1.RolloutSpec)) {
 	c.note("git", "%s", what)
 	spec := c.Spec.DeepCopy()
 	change(spec)
+	if !reflect.DeepEqual(spec.Strategy.Canary.Steps, c.Spec.Strategy.Canary.Steps) {
+		c.stepsEdited = true
+	}
 	c.Spec = *spec
 	c.generation++
 	c.version++

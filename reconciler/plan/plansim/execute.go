@@ -2,6 +2,7 @@ package plansim
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,16 +12,25 @@ import (
 
 // Pass is one reconciliation: observe, decide, execute. It returns the plan.
 func (c *Cluster) Pass() plan.Plan {
-	in, versions := c.Observe()
+	in, read := c.Observe()
 	p := plan.Decide(in)
 	c.checkPlan(in, p)
-	c.execute(in, p, versions)
+	c.execute(in, p, read)
 	c.wakeAt = c.Now.Add(p.WakeAfter)
 	if p.WakeAfter == 0 {
 		c.wakeAt = c.Now.Add(1e9 * 1e6)
 	}
 	c.last = c.digest()
 	return p
+}
+
+// RivalPass is a pass of a leader that doesn't know that it isn't the leader any
+// more: it has caches of its own, and nobody waits for its wake-up.
+func (c *Cluster) RivalPass() {
+	own, wakeAt, last := c.seenAt, c.wakeAt, c.last
+	c.seenAt = c.rivalSeenAt
+	c.Pass()
+	c.seenAt, c.wakeAt, c.last = own, wakeAt, last
 }
 
 // Due says that a pass would happen by itself: the plan asked for it, or a watch
@@ -42,20 +52,23 @@ func (c *Cluster) digest() string {
 
 // execute carries the plan out. The first effect that is lost or refused ends it,
 // but a router that refuses weights doesn't.
-func (c *Cluster) execute(in plan.In, p plan.Plan, versions map[string]int64) {
-	if !c.executeRouting(p) || !c.executeServices(p) || !c.executeSets(in, p, versions) {
+func (c *Cluster) execute(in plan.In, p plan.Plan, read Read) {
+	outer := c.rests
+	c.rests = in
+	defer func() { c.rests = outer }()
+	if !c.executeRouting(p) || !c.executeServices(p) || !c.executeSets(in, p, read) || !c.executePrune(p, read) {
 		return
 	}
-	if !c.executeStatus(in, p) || !c.executeRuns(p) || !c.executeProbes(in, p) {
+	if !c.executeStatus(in, p, read) || !c.executeRuns(p, read) || !c.executeProbes(in, p) {
 		return
 	}
 	if p.Revert != nil {
-		if c.crash("revert") {
+		if c.stops("revert") {
 			return
 		}
 		c.executeRevert(*p.Revert)
 	}
-	if c.crash("events") {
+	if c.stops("events") {
 		return
 	}
 	for _, e := range p.Events {
@@ -71,9 +84,19 @@ func (c *Cluster) crash(effect string) bool {
 	return c.Crash != nil && c.Crash(effect)
 }
 
+// stops lets others act before an effect, and says whether it is lost.
+func (c *Cluster) stops(effect string) bool {
+	if between := c.Between; between != nil {
+		c.Between = nil // what happens in between isn't interrupted itself
+		between(effect)
+		c.Between = between
+	}
+	return c.crash(effect)
+}
+
 func (c *Cluster) executeRouting(p plan.Plan) bool {
 	if p.Release {
-		if c.crash("release") {
+		if c.stops("release") {
 			return false
 		}
 		c.applyWeight(0)
@@ -81,7 +104,7 @@ func (c *Cluster) executeRouting(p plan.Plan) bool {
 	if p.Split == nil {
 		return true
 	}
-	if c.crash("split") {
+	if c.stops("split") {
 		return false
 	}
 	if c.RefuseWeights || c.RouterErr != "" {
@@ -98,7 +121,7 @@ func (c *Cluster) executeRouting(p plan.Plan) bool {
 
 func (c *Cluster) executeServices(p plan.Plan) bool {
 	for _, want := range p.Services {
-		if c.crash("service") {
+		if c.stops("service") {
 			return false
 		}
 		for _, s := range c.services {
@@ -114,17 +137,22 @@ func (c *Cluster) executeServices(p plan.Plan) bool {
 	return true
 }
 
-func (c *Cluster) executeSets(in plan.In, p plan.Plan, versions map[string]int64) bool {
-	fresh := len(versions) == len(c.sets)
+// executeSets writes ReplicaSets. Between the live list and the writes that rest
+// on it nothing happens here: the API has no transaction over several objects.
+func (c *Cluster) executeSets(in plan.In, p plan.Plan, read Read) bool {
+	if len(p.ReplicaSets) > 0 && c.stops("sets") {
+		return false
+	}
+	fresh := len(read.sets) == len(c.sets)
 	for hash, s := range c.sets {
-		fresh = fresh && versions[hash] == s.version
+		fresh = fresh && read.sets[hash] == s.version
 	}
 	for _, want := range p.ReplicaSets {
 		if c.crash("set") {
 			return false
 		}
 		live := c.sets[want.Hash]
-		if want.Create != (live == nil) || live != nil && live.version != versions[want.Hash] {
+		if want.Create != (live == nil) || live != nil && live.version != read.sets[want.Hash] {
 			return false // a lost race
 		}
 		rests := live == nil || want.Replicas > live.Desired || !c.Routed && want.Replicas < live.Desired
@@ -146,12 +174,19 @@ func (c *Cluster) executeSets(in plan.In, p plan.Plan, versions map[string]int64
 		live.version++
 		c.changed("sets")
 	}
+	return true
+}
+
+func (c *Cluster) executePrune(p plan.Plan, read Read) bool {
 	for _, name := range p.Prune {
-		if c.crash("prune") {
+		if c.stops("prune") {
 			return false
 		}
 		for hash, s := range c.sets {
 			if s.Name == name {
+				if s.version != read.sets[hash] {
+					return false
+				}
 				c.Writes++
 				c.checkPrune(hash)
 				delete(c.sets, hash)
@@ -162,11 +197,11 @@ func (c *Cluster) executeSets(in plan.In, p plan.Plan, versions map[string]int64
 	return true
 }
 
-func (c *Cluster) executeStatus(in plan.In, p plan.Plan) bool {
+func (c *Cluster) executeStatus(in plan.In, p plan.Plan, read Read) bool {
 	if equality.Semantic.DeepEqual(in.Status, p.Status) {
 		return true
 	}
-	if c.crash("status") {
+	if c.stops("status") || c.version != read.rollout {
 		return false
 	}
 	c.checkStatus(in, p.Status)
@@ -195,9 +230,9 @@ func dash(text string) string {
 	return text
 }
 
-func (c *Cluster) executeRuns(p plan.Plan) bool {
+func (c *Cluster) executeRuns(p plan.Plan, read Read) bool {
 	for _, want := range p.Runs {
-		if c.crash("run") {
+		if c.stops("run") {
 			return false
 		}
 		if slices.ContainsFunc(c.runs, func(r plan.Run) bool { return r.Name == want.Name }) {
@@ -212,7 +247,7 @@ func (c *Cluster) executeRuns(p plan.Plan) bool {
 		c.changed("runs")
 	}
 	for _, name := range p.Terminate {
-		if c.crash("terminate") {
+		if c.stops("terminate") {
 			return false
 		}
 		for i := range c.runs {
@@ -224,11 +259,23 @@ func (c *Cluster) executeRuns(p plan.Plan) bool {
 		}
 	}
 	for _, name := range p.PruneRuns {
+		if c.stops("pruneRun") {
+			return false
+		}
+		if i := c.findRun(name); i < 0 {
+			continue
+		} else if !reflect.DeepEqual(c.runs[i], read.runs[name]) {
+			return false
+		}
 		c.Writes++
 		c.runs = slices.DeleteFunc(slices.Clone(c.runs), func(r plan.Run) bool { return r.Name == name })
 		c.changed("runs")
 	}
 	return true
+}
+
+func (c *Cluster) findRun(name string) int {
+	return slices.IndexFunc(c.runs, func(r plan.Run) bool { return r.Name == name })
 }
 
 func (c *Cluster) executeRevert(want plan.RevertWant) {
@@ -239,7 +286,7 @@ func (c *Cluster) executeRevert(want plan.RevertWant) {
 	c.Writes++
 	c.note("revert", "%s: %s -> %s (%s: %s)", want.Name, want.Spec.Rejected, dash(want.Spec.Stable), want.Spec.Reason, want.Spec.Message)
 	c.reverts = append(c.reverts, plan.Revert{Name: want.Name, Hash: want.Spec.Rejected, Attempt: want.Spec.Attempt})
-	c.revertSeen[want.Name] = c.Now
+	c.working[want.Name] = &working{due: c.Now.Add(c.RevertAfter), target: want.Spec.Stable}
 	c.changed("reverts")
 }
 

@@ -34,6 +34,8 @@ func (c *Cluster) checkPlan(in plan.In, p plan.Plan) {
 	c.checkAbort(in, p)
 	c.checkClock(in, p)
 	c.checkHeld(in, p)
+	c.checkPrecedence(in, p)
+	c.checkUnrelated(in, p)
 	if len(p.Runs) > 0 && (len(in.Invalid) > 0 || len(in.Missing) > 0) {
 		c.violated("8", "a run was made under a spec that can't be acted on")
 	}
@@ -44,6 +46,9 @@ func (c *Cluster) checkAbort(in plan.In, p plan.Plan) {
 	st := p.Status
 	if in.Routing == nil || !st.Abort || in.Routing.Err != "" || in.Routing.Canary == 0 || st.StableRS == "" {
 		return
+	}
+	if in.Canary != nil && in.Canary.Hash == st.StableRS {
+		return // the canary Service's traffic is stable's
 	}
 	stable := int32(0)
 	for _, rs := range in.ReplicaSets {
@@ -88,8 +93,8 @@ func (c *Cluster) checkRaise(weight int32) {
 		return
 	}
 	hash := c.Selects("canary")
-	if c.Calm && c.AvailablePods(hash) < share(c.Replicas, weight) {
-		c.violated("1", "the weight was raised to %d with %d of %d pods of %q available", weight, c.AvailablePods(hash), share(c.Replicas, weight), hash)
+	if c.Calm && c.AvailablePods(hash) < share(c.rests.Replicas, weight) {
+		c.violated("1", "the weight was raised to %d with %d of %d pods of %q available", weight, c.AvailablePods(hash), share(c.rests.Replicas, weight), hash)
 	}
 	if hash == "" {
 		c.violated("1", "the weight was raised to %d while the canary Service selects everything", weight)
@@ -103,12 +108,12 @@ func (c *Cluster) checkSwitch(name, hash string) {
 		return
 	}
 	if name == "web-canary" {
-		if w := max(c.DataPlane(), c.route.weight); w > 0 && hash != c.Status.StableRS && c.AvailablePods(hash) < share(c.Replicas, w) {
+		if w := max(c.DataPlane(), c.route.weight); w > 0 && hash != c.Status.StableRS && c.AvailablePods(hash) < share(c.rests.Replicas, w) {
 			c.violated("1", "the canary Service was moved to %s while it has %d%% of the traffic", hash, w)
 		}
 		return
 	}
-	if c.AvailablePods(hash) == 0 && c.Replicas > 0 {
+	if c.AvailablePods(hash) == 0 && c.rests.Replicas > 0 {
 		c.violated("1", "the stable Service was moved to %s, which has no pod", hash)
 	}
 }
@@ -125,16 +130,16 @@ func (c *Cluster) checkResize(in plan.In, next v1alpha1.RolloutStatus, hash stri
 	}
 	need := int32(0)
 	if w := max(c.DataPlane(), c.route.weight); c.Selects("canary") == hash {
-		need = max(need, share(c.Replicas, w))
+		need = max(need, share(c.rests.Replicas, w))
 	}
 	if w := 100 - min(c.DataPlane(), c.route.weight); c.Selects("stable") == hash && w > 0 {
-		need = max(need, min(c.Replicas, share(c.Replicas, w)))
+		need = max(need, min(c.rests.Replicas, share(c.rests.Replicas, w)))
 	}
 	if to < need {
 		c.violated("2", "%s was scaled down to %d, and its traffic needs %d", hash, to, need)
 	}
-	if hash == c.Status.StableRS && to < c.Replicas {
-		c.violated("3", "stable %s was scaled down to %d of %d", hash, to, c.Replicas)
+	if hash == c.Status.StableRS && to < c.rests.Replicas {
+		c.violated("3", "stable %s was scaled down to %d of %d", hash, to, c.rests.Replicas)
 	}
 	old := hash != next.StableRS && (hash != next.CurrentPodHash || next.Abort)
 	if old && (c.Selects("canary") == hash || c.Selects("stable") == hash) {
@@ -145,7 +150,7 @@ func (c *Cluster) checkResize(in plan.In, next v1alpha1.RolloutStatus, hash stri
 // checkBatch: a maxSurge that is set bounds how many pods of a new version start
 // at a time, but for those that its traffic needs (C104).
 func (c *Cluster) checkBatch(in plan.In, next v1alpha1.RolloutStatus, hash string, from, to int32) {
-	set := c.Spec.Strategy.Canary.MaxSurge
+	set := c.rests.Spec.Strategy.Canary.MaxSurge
 	if set == nil || next.StableRS == "" || hash == next.StableRS || hash != next.CurrentPodHash {
 		return
 	}
@@ -157,8 +162,8 @@ func (c *Cluster) checkBatch(in plan.In, next v1alpha1.RolloutStatus, hash strin
 	if s := c.sets[hash]; s != nil {
 		serving = min(s.Available, from)
 	}
-	whole := max(c.Replicas, c.Desired(next.StableRS))
-	batch, err := intstr.GetScaledValueFromIntOrPercent(set, int(c.Replicas), true)
+	whole := max(c.rests.Replicas, c.Desired(next.StableRS))
+	batch, err := intstr.GetScaledValueFromIntOrPercent(set, int(c.rests.Replicas), true)
 	if err != nil || to > max(serving+max(int32(batch), 1), share(whole, live)) {
 		c.violated("C104", "%s was scaled up from %d to %d with %d available, and maxSurge is %s", hash, from, to, serving, set)
 	}
@@ -167,7 +172,7 @@ func (c *Cluster) checkBatch(in plan.In, next v1alpha1.RolloutStatus, hash strin
 // checkBounds: never more than replicas + maxSurge wanted, and never fewer than
 // replicas - maxUnavailable available by our doing.
 func (c *Cluster) checkBounds(hash string, from, to int32) {
-	own := c.sets[hash].Available // as reported last: what changed since is nobody's doing
+	own := min(c.sets[hash].Available, from) // as reported last: what changed since is nobody's doing
 	wanted, serving, before := to, min(own, to), own
 	for other, s := range c.sets {
 		if other == hash {
@@ -175,23 +180,23 @@ func (c *Cluster) checkBounds(hash string, from, to int32) {
 		}
 		wanted += max(s.Desired, int32(len(s.pods)))
 		serving += min(s.Available, s.Desired)
-		before += s.Available
+		before += min(s.Available, s.Desired)
 	}
-	surge, unavailable := c.Bounds()
-	if to > from && wanted > c.Replicas+surge {
-		c.violated("surge", "%s was scaled up to %d: %d pods in all, and %d + %d are allowed", hash, to, wanted, c.Replicas, surge)
+	surge, unavailable := c.bounds()
+	if to > from && wanted > c.rests.Replicas+surge {
+		c.violated("surge", "%s was scaled up to %d: %d pods in all, and %d + %d are allowed", hash, to, wanted, c.rests.Replicas, surge)
 	}
-	if to < from && serving < c.Replicas-unavailable && serving < before && c.Calm {
-		c.violated("unavailable", "%s was scaled down to %d: %d pods are left available, and %d - %d are needed", hash, to, serving, c.Replicas, unavailable)
+	if to < from && serving < c.rests.Replicas-unavailable && serving < before && c.Calm {
+		c.violated("unavailable", "%s was scaled down to %d: %d pods are left available, and %d - %d are needed", hash, to, serving, c.rests.Replicas, unavailable)
 	}
 }
 
-// Bounds are maxSurge and maxUnavailable in pods; the strategy must give numbers.
-func (c *Cluster) Bounds() (surge, unavailable int32) {
-	canary := c.Spec.Strategy.Canary
-	surge, unavailable = canary.MaxSurge.IntVal, min(canary.MaxUnavailable.IntVal, c.Replicas)
+// bounds are maxSurge and maxUnavailable in pods; the strategy must give numbers.
+func (c *Cluster) bounds() (surge, unavailable int32) {
+	canary := c.rests.Spec.Strategy.Canary
+	surge, unavailable = canary.MaxSurge.IntVal, min(canary.MaxUnavailable.IntVal, c.rests.Replicas)
 	if surge == 0 && unavailable == 0 {
-		unavailable = min(1, c.Replicas)
+		unavailable = min(1, c.rests.Replicas)
 	}
 	return surge, unavailable
 }
@@ -223,6 +228,7 @@ func (c *Cluster) checkStatus(in plan.In, next v1alpha1.RolloutStatus) {
 	if next.Attempt < was.Attempt {
 		c.violated("7", "the attempt went back from %d to %d", was.Attempt, next.Attempt)
 	}
+	c.checkAttempt(in, was, next)
 	if next.StableRS != was.StableRS {
 		c.checkPromotion(in, was, next)
 	}
@@ -240,7 +246,7 @@ func (c *Cluster) checkStatus(in plan.In, next v1alpha1.RolloutStatus) {
 }
 
 func (c *Cluster) checkPromotion(in plan.In, was, next v1alpha1.RolloutStatus) {
-	if was.Attempt == 0 || was.StableRS == "" && next.CurrentPodHash != next.StableRS {
+	if was.Attempt == 0 || was.StableRS == "" && (was.CurrentPodHash != next.StableRS || next.CurrentPodHash != next.StableRS) {
 		return // recalled or adopted
 	}
 	for _, rs := range in.ReplicaSets {
@@ -248,8 +254,8 @@ func (c *Cluster) checkPromotion(in plan.In, was, next v1alpha1.RolloutStatus) {
 			return // it was stable before: a crash lost the status
 		}
 	}
-	if c.Calm && c.AvailablePods(next.StableRS) < c.Replicas {
-		c.violated("7", "%s became stable with %d of %d pods available", next.StableRS, c.AvailablePods(next.StableRS), c.Replicas)
+	if c.Calm && c.AvailablePods(next.StableRS) < c.rests.Replicas {
+		c.violated("7", "%s became stable with %d of %d pods available", next.StableRS, c.AvailablePods(next.StableRS), c.rests.Replicas)
 	}
 	if was.StableRS != "" && was.Abort {
 		c.violated("4", "%s became stable although it was aborted", next.StableRS)
@@ -266,7 +272,7 @@ func (c *Cluster) checkSteps(was, next v1alpha1.RolloutStatus) {
 	if to != from+1 {
 		c.violated("7", "the step index went from %d to %d", from, to)
 	}
-	steps := c.Spec.Strategy.Canary.Steps
+	steps := c.rests.Spec.Strategy.Canary.Steps
 	if int(from) >= len(steps) || steps[from].Analysis == nil {
 		return
 	}

@@ -1,8 +1,8 @@
 package plansim
 
 import (
-	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
@@ -16,6 +16,13 @@ var kinds = []string{"sets", "route", "services", "runs", "reverts"}
 type setsSeen struct {
 	sets     []plan.ReplicaSet
 	versions map[string]int64
+}
+
+// Read is the version of each object that a decision rests on, as writes carry it.
+type Read struct {
+	rollout int64
+	sets    map[string]int64 // by hash
+	runs    map[string]plan.Run
 }
 
 // changed keeps a version of a kind of objects, for caches that lag behind.
@@ -63,7 +70,7 @@ func (c *Cluster) cached(kind string) any {
 }
 
 // Observe is what Decide is given. The Rollout itself is read live (law 17).
-func (c *Cluster) Observe() (plan.In, map[string]int64) {
+func (c *Cluster) Observe() (plan.In, Read) {
 	seen := c.cached("sets").(setsSeen)
 	in := plan.In{
 		Now: c.Now, Namespace: "shop", Name: "web", Generation: c.generation, Deleting: c.Deleting,
@@ -84,7 +91,11 @@ func (c *Cluster) Observe() (plan.In, map[string]int64) {
 		services := c.cached("services").([2]*plan.Service)
 		in.Stable, in.Canary = c.withEndpoints(services[0]), c.withEndpoints(services[1])
 	}
-	return in, seen.versions
+	read := Read{rollout: c.version, sets: seen.versions, runs: map[string]plan.Run{}}
+	for _, run := range in.Runs {
+		read.runs[run.Name] = run
+	}
+	return in, read
 }
 
 // withEndpoints adds the ready endpoints, which are read live.
@@ -120,14 +131,15 @@ func (c *Cluster) Tick(seconds int) {
 // work is one round of everything else that runs in the cluster.
 func (c *Cluster) work() {
 	c.tickSets()
-	if before := c.cachedVerification(); before != c.snapshot("route") {
+	if !reflect.DeepEqual(c.newest("route"), c.snapshot("route")) { // the data plane has it now
 		c.changed("route")
 	}
 	c.tickRuns()
 	c.tickReverts()
+	c.tickSync()
 }
 
-func (c *Cluster) cachedVerification() any { return c.history["route"][len(c.history["route"])-1] }
+func (c *Cluster) newest(kind string) any { return c.history[kind][len(c.history[kind])-1] }
 
 func (c *Cluster) tickRuns() {
 	moved := false
@@ -163,41 +175,5 @@ func (c *Cluster) tickRuns() {
 	}
 	if moved {
 		c.changed("runs")
-	}
-}
-
-// tickReverts is gitsync: it pushes the revert when Git declares the rejected
-// template, and reports when Git declares the stable one again.
-func (c *Cluster) tickReverts() {
-	if c.RevertAfter == 0 {
-		return
-	}
-	moved := false
-	for i := range c.reverts {
-		r := &c.reverts[i]
-		created := c.revertSeen[r.Name]
-		if r.Phase.Final() && r.Phase != "" || c.Now.Before(created.Add(c.RevertAfter)) {
-			continue
-		}
-		moved = true
-		switch {
-		case r.Phase == v1alpha1.RevertPushed:
-			r.Phase = v1alpha1.RevertObserved
-		case c.Source == nil || c.Source.Hash != r.Hash:
-			r.Phase = v1alpha1.RevertSuperseded
-			if c.Source != nil && c.Source.Hash == c.Status.StableRS {
-				r.Phase = v1alpha1.RevertAlreadyReverted
-			}
-		case c.Status.StableRS == "":
-			r.Phase = v1alpha1.RevertNoTarget
-		default:
-			r.Phase, r.Commit = v1alpha1.RevertPushed, fmt.Sprintf("revert-%d", i+1)
-			c.revertSeen[r.Name] = c.Now
-			c.note("gitsync", "pushes %s", r.Commit)
-			c.Commit(c.Status.StableRS, fmt.Sprintf("main@sha1:revert%d", i+1), "Revert web")
-		}
-	}
-	if moved {
-		c.changed("reverts")
 	}
 }

@@ -53,6 +53,20 @@ func (c *Cluster) AvailablePods(hash string) int32 {
 	return count
 }
 
+// Born are the creation times of a version's ReplicaSet and of its pods: equal
+// ones are the same ones.
+func (c *Cluster) Born(hash string) []time.Time {
+	s := c.sets[hash]
+	if s == nil {
+		return nil
+	}
+	out := []time.Time{s.Created}
+	for _, p := range s.pods {
+		out = append(out, p.created)
+	}
+	return out
+}
+
 // tickSets does what the ReplicaSet controller does: pods follow the wanted
 // size, unavailable ones go first, and the status follows the pods.
 func (c *Cluster) tickSets() {

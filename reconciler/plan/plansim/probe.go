@@ -11,7 +11,7 @@ import (
 // executeProbes writes the wishes to runs, each over what was read.
 func (c *Cluster) executeProbes(in plan.In, p plan.Plan) bool {
 	for _, want := range p.Probes {
-		if c.crash("probe") {
+		if c.stops("probe") {
 			return false
 		}
 		named := func(r plan.Run) bool { return r.Name == want.Name }

@@ -1,0 +1,87 @@
+package plan_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/reconciler/plan"
+	"github.com/pushback-dev/pushback/reconciler/plan/plansim"
+)
+
+// A Service moves to a version only when the persisted status holds its pods:
+// otherwise a status that is refused leaves the Service on pods that the next
+// pass, whose cache is behind, lets go.
+func TestLaw17_AServiceMovesOnlyToWhatIsPersisted(t *testing.T) {
+	c := cluster(withRouter(setWeight(25), pause(0)))
+	stableAt(t, c, "v1")
+	push(c, "v2")
+	lost := true
+	c.Crash = func(effect string) bool { return lost && effect == "status" }
+	c.Pass() // makes v2's pods, and leaves no word of it
+	c.Tick(10)
+	if p := c.Pass(); c.AvailablePods("v2") != 1 || len(p.Services) > 0 {
+		t.Fatalf("%d pods of v2, Services %+v; want 1 and no move before the status is persisted", c.AvailablePods("v2"), p.Services)
+	}
+	lost = false
+	mustReach(t, c, 60, "the pause", pausedAt("v2", 1))
+}
+
+// As soon as the canary has traffic, the size doesn't fall: the raise waits for
+// the pods of that size, or for stable to be as small as it is to be.
+func TestLaw1_ARaiseCountsTheSizeThatItFixes(t *testing.T) {
+	c := cluster(withRouter(setWeight(0), pause(0), setWeight(100), pause(0)))
+	stableAt(t, c, "v1")
+	push(c, "v2")
+	mustReach(t, c, 60, "the pause", pausedAt("v2", 1))
+	in := observe(c)
+	for i := range in.ReplicaSets {
+		if rs := &in.ReplicaSets[i]; rs.Hash == "v2" {
+			rs.Desired, rs.Replicas, rs.Ready, rs.Available = 1, 1, 1, 1
+		}
+	}
+	in.Canary.Hash, in.Canary.ReadyHashes = "v2", map[string]int32{"v2": 1}
+	in.Status.CurrentStepIndex, in.Status.CurrentStepHash = ptr(int32(2)), stepHashAt(t, in, 2)
+	in.Status.PauseConditions, in.Status.StepStartedAt = nil, nil
+	in.Replicas = 1
+	if p := plan.Decide(in); p.Split != nil {
+		t.Errorf("raised to %d with 1 pod beside 4 of stable; the weight fixes the size at 4", p.Split.Canary)
+	}
+	for i := range in.ReplicaSets {
+		if rs := &in.ReplicaSets[i]; rs.Hash == "v1" {
+			rs.Desired, rs.Replicas, rs.Ready, rs.Available = 1, 1, 1, 1
+		}
+	}
+	if p := plan.Decide(in); p.Split == nil || p.Split.Canary != 100 {
+		t.Errorf("split %+v when stable is as small, want 100", p.Split)
+	}
+}
+
+// stepHashAt is the step hash that a decision notes at a step.
+func stepHashAt(t *testing.T, in plan.In, index int32) string {
+	t.Helper()
+	in.Status.CurrentStepIndex = &index
+	in.Status.CurrentStepHash = ""
+	in.Status.Abort = true // so that it is only noted
+	at := metav1.NewTime(in.Now)
+	in.Status.AbortedAt = &at
+	return plan.Decide(in).Status.CurrentStepHash
+}
+
+// What Git says of paused a verb can't undo: also not the question of an
+// inconclusive analysis.
+func TestLaw8_ResumeDoesNotPassAPauseInGit(t *testing.T) {
+	c := cluster(withRouter(setWeight(20), analyse(), pause(0)))
+	c.Verdict = verdicts("v2", plan.RunStep, plansim.Script{Phase: v1alpha1.AnalysisPhaseInconclusive})
+	stableAt(t, c, "v1")
+	push(c, "v2")
+	mustReach(t, c, 120, "the question", pausedAt("v2", 1))
+	c.Edit("pauses", func(s *v1alpha1.RolloutSpec) { s.Paused = true })
+	c.Send(v1alpha1.ResumeAnnotation, "go")
+	c.Run(30, nil)
+	if got := c.Status.Verbs["resume"]; got.Token != "go" || got.Refused == "" || !atStep("v2", 1)(c) {
+		t.Errorf("resume %+v at step %s, want it refused at 1/3", got, c.Status.Step)
+	}
+	noViolations(t, c)
+}
