@@ -29,10 +29,35 @@ type Target struct {
 // MaxWeight is what the weights of a Split add up to unless maxTrafficWeight says otherwise.
 const MaxWeight int32 = 100
 
-// Split is how traffic is to be divided. Stable and Canary add up to the whole.
+// Whole is what the weights of a Rollout with these settings add up to:
+// maxTrafficWeight, or MaxWeight.
+func Whole(tr *v1alpha1.RolloutTrafficRouting) int32 {
+	if tr == nil || tr.MaxTrafficWeight == nil || *tr.MaxTrafficWeight < 1 {
+		return MaxWeight // validation refuses less than 1
+	}
+	return *tr.MaxTrafficWeight
+}
+
+// Split is how traffic is to be divided: all that a router is told. What it
+// doesn't name is taken away, so that a Split applied twice, or after any other,
+// leads to the same.
 type Split struct {
+	// Stable and Canary are 0 or more and add up to the whole.
 	Stable int32
 	Canary int32
+	// Max is the whole, which is maxTrafficWeight. Default (0) is MaxWeight.
+	Max int32
+	// Routes beside the weights, in their order of precedence. None removes all of
+	// this Rollout's.
+	Routes []ManagedRoute
+}
+
+// Whole is what Stable and Canary add up to.
+func (s Split) Whole() int32 {
+	if s.Max == 0 {
+		return MaxWeight
+	}
+	return s.Max
 }
 
 // Verification says whether the data plane has the weights of the routing object.
@@ -50,18 +75,36 @@ const (
 
 // Observed is the live routing.
 type Observed struct {
-	// Stable and Canary are the live weights, normalised to MaxWeight. With several
-	// rules or routes that disagree, Canary is the largest share found anywhere, so
-	// that nothing is scaled down under traffic.
+	// Stable and Canary are the live weights of the weighted rules, normalised to the
+	// Target's whole and rounded half up, but never to 0 while there is any. With
+	// several rules or routes that disagree, Canary is the largest share found
+	// anywhere, so that nothing is scaled down under traffic.
 	Stable int32
 	Canary int32
+	// Max is the whole that they are shares of. 0 means MaxWeight.
+	Max int32
 	// Uniform is true when every rule carries exactly these weights.
 	Uniform bool
+	// Routes are this Rollout's managed routes, in their order of precedence.
+	Routes []ManagedRoute
+	// RoutesDiffer is true when any of the routing objects holds managed rules
+	// otherwise than Routes says: more, fewer, edited, or copies of a rule that has
+	// changed since. Applying the Split again puts them right.
+	RoutesDiffer bool
 	// Verification of these weights in the data plane.
 	Verification Verification
 	// Message says why it is not verified, for people; stable from pass to pass.
 	Message string
 }
+
+// HasRoutes says that the live managed routes are exactly those.
+func (o Observed) HasRoutes(wanted []ManagedRoute) bool {
+	return !o.RoutesDiffer && SameRoutes(o.Routes, wanted)
+}
+
+// NoRoutes says that no managed route is left anywhere, so that nothing beside
+// the weights sends requests to the canary.
+func (o Observed) NoRoutes() bool { return o.HasRoutes(nil) }
 
 // Claim is a set of fields in an object that Git may declare and that belong to
 // Pushback. Before gitsync applies such an object it asks Overlay to carry the
@@ -83,8 +126,10 @@ type Router interface {
 	// Observe reports the live weights, and whether the data plane has them.
 	// A missing object is a *NotFoundError.
 	Observe(ctx context.Context, t Target) (Observed, error)
-	// Apply sets the weights. It makes no write when they are set already. A
-	// write carries the uid and resourceVersion of what was read.
+	// Apply sets the weights and the managed routes. It makes no write when they are
+	// set already. A write carries the uid and resourceVersion of what was read.
+	// A router that can't do what the Split needs makes no write either: an
+	// *UnsupportedError.
 	Apply(ctx context.Context, t Target, s Split) error
 	// Release gives everything to stable and leaves nothing of ours behind.
 	Release(ctx context.Context, t Target) error

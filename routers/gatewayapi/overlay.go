@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/pushback-dev/pushback/routers"
 )
 
 // Overlay returns the declared route with the live weights in the rules that are
@@ -19,18 +17,24 @@ import (
 // live route; without a live route the canary gets 0 whatever Git says, because
 // it has no pods yet. Where Git changed what stable and canary have together
 // beside other backends, the share is kept and not the weights.
+//
+// The managed routes of the live route are made anew from the declared rules, so
+// that they follow an edit of the rule that they copy. Managed rules that Git
+// declares (a route that was exported from a cluster) are dropped.
 func Overlay(declared, live map[string]any, sel Selection) (map[string]any, error) {
 	out := runtime.DeepCopyJSON(declared)
+	takeOut(out, sel)
+	note(out, sel, nil)
 	pairs, _ := pairsIn(out, sel) // what can't be used is the router's to report
 	livePairs, _ := pairsIn(live, sel)
 	byKey := map[string]pair{}
-	common := routers.Split{Stable: routers.MaxWeight}
+	common := share{stable: sel.whole()}
 	for _, p := range slices.Backward(livePairs) {
 		if p.ambiguous() {
 			continue
 		}
 		byKey[ruleKey(p.rule)] = p
-		if share := p.share(); share.Canary > common.Canary {
+		if share := p.share(); share.canary > common.canary {
 			common = share
 		}
 	}
@@ -46,6 +50,10 @@ func Overlay(declared, live map[string]any, sel Selection) (map[string]any, erro
 		} else {
 			p.inheritShare(common)
 		}
+	}
+	// The annotation stays the router's alone: it isn't declared, so it isn't touched.
+	if all, err := noted(live); err == nil {
+		problems = append(problems, addRoutes(out, sel, all[sel.Rollout])...)
 	}
 	return out, errors.Join(problems...)
 }
@@ -65,11 +73,11 @@ func (p pair) inherit(live pair) {
 
 // inheritShare gives the declared rule a share, to the nearest weight: a sync
 // must not fail on a budget that is too small to split, the router says so.
-func (p pair) inheritShare(share routers.Split) {
-	if p.place(share) == "" {
+func (p pair) inheritShare(s share) {
+	if p.place(s) == "" {
 		return
 	}
-	p.set(divide(sum(p.stable)+sum(p.canary), share))
+	p.set(divide(sum(p.stable)+sum(p.canary), s))
 }
 
 // ruleKey identifies a rule from one version of its route to the next.

@@ -1,5 +1,6 @@
 // Package gatewayapi moves traffic by the backend weights of HTTPRoutes
-// (gateway.networking.k8s.io/v1).
+// (gateway.networking.k8s.io/v1), and carries managed routes out as rules beside
+// the weighted ones.
 //
 // Render, Read and Overlay are pure: they work on unstructured data, so that
 // fields that this build doesn't know survive, and the I/O around them is in
@@ -15,6 +16,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -77,6 +79,10 @@ func (r *Router) Observe(ctx context.Context, t routers.Target) (routers.Observe
 func merge(a, b routers.Observed) routers.Observed {
 	uniform := a.Uniform && b.Uniform && a.Canary == b.Canary
 	out := a
+	out.RoutesDiffer = a.RoutesDiffer || b.RoutesDiffer || !routers.SameRoutes(a.Routes, b.Routes)
+	if len(b.Routes) > len(a.Routes) {
+		out.Routes = b.Routes
+	}
 	if b.Canary > a.Canary {
 		out.Stable, out.Canary = b.Stable, b.Canary
 	}
@@ -87,14 +93,19 @@ func merge(a, b routers.Observed) routers.Observed {
 	return out
 }
 
-// Apply sets the weights in every route. A write carries the uid and
-// resourceVersion of what was read, so a conflict (apierrors.IsConflict) means
-// that somebody else wrote; there is no write where the weights are set already.
+// Apply sets the weights and the managed routes in every route. A write carries
+// the uid and resourceVersion of what was read, so a conflict
+// (apierrors.IsConflict) means that somebody else wrote; there is no write where
+// all is as it should be.
 //
-// While the canary is to get traffic, nothing is written unless all routes can
-// be used. A split that gives the canary nothing is written to every route that
-// can be reached, and the error says which could not.
+// While the canary is to get requests, nothing is written unless all routes can
+// be used. A split that gives the canary nothing, neither by weight nor by managed
+// route, is written to every route that can be reached, and the error says which
+// could not.
 func (r *Router) Apply(ctx context.Context, t routers.Target, s routers.Split) error {
+	if err := routers.Refuse("gatewayAPI", s, routers.GatewayAPICan...); err != nil {
+		return err
+	}
 	routes, err := routesOf(t)
 	if err != nil {
 		return err
@@ -112,10 +123,10 @@ func (r *Router) Apply(ctx context.Context, t routers.Target, s routers.Split) e
 			problems = append(problems, err)
 		}
 		if wanted != nil && !reflect.DeepEqual(wanted, route.Object) {
-			changes = append(changes, change{live: route, wanted: wanted})
+			changes = append(changes, change{live: route, wanted: wanted, managed: len(s.Routes) > 0})
 		}
 	}
-	if len(problems) > 0 && s.Canary > 0 {
+	if len(problems) > 0 && (s.Canary > 0 || len(s.Routes) > 0) {
 		return errors.Join(problems...)
 	}
 	for _, c := range changes {
@@ -126,7 +137,7 @@ func (r *Router) Apply(ctx context.Context, t routers.Target, s routers.Split) e
 	return errors.Join(problems...)
 }
 
-// Release gives everything to stable. A route that is gone, or that no longer
+// Release gives everything to stable and removes the managed routes. A route that is gone, or that no longer
 // names both Services, holds nothing of ours.
 func (r *Router) Release(ctx context.Context, t routers.Target) error {
 	routes, err := routesOf(t)
@@ -145,7 +156,8 @@ func (r *Router) Release(ctx context.Context, t routers.Target) error {
 			continue
 		}
 		// With all on stable, what can't be rendered is a rule that does not name the canary.
-		wanted, _ := Render(route.Object, ref.selection, routers.Split{Stable: routers.MaxWeight})
+		whole := int32(ref.selection.whole())
+		wanted, _ := Render(route.Object, ref.selection, routers.Split{Stable: whole, Max: whole})
 		if reflect.DeepEqual(wanted, route.Object) {
 			continue
 		}
@@ -156,8 +168,8 @@ func (r *Router) Release(ctx context.Context, t routers.Target) error {
 	return errors.Join(problems...)
 }
 
-// Claims names the weights of both Services in the routes, and the hash in the
-// Services' selectors.
+// Claims names the weights of both Services and the managed rules in the routes,
+// and the hash in the Services' selectors.
 func (r *Router) Claims(t routers.Target) []routers.Claim {
 	claims := routers.ServiceClaims(t)
 	routes, err := routesOf(t)
@@ -170,7 +182,7 @@ func (r *Router) Claims(t routers.Target) []routers.Claim {
 			Kind:      Kind,
 			Namespace: ref.key.Namespace,
 			Name:      ref.key.Name,
-			Fields:    []string{"spec.rules[*].backendRefs[*].weight"},
+			Fields:    []string{"spec.rules[*].backendRefs[*].weight", "spec.rules[" + mark(t.Rollout.Name) + "*]"},
 			Overlay: func(declared, live map[string]any) (map[string]any, error) {
 				return Overlay(declared, live, ref.selection)
 			},
@@ -202,10 +214,12 @@ func routesOf(t routers.Target) ([]routeRef, error) {
 		out = append(out, routeRef{
 			key: types.NamespacedName{Namespace: t.Rollout.Namespace, Name: route.Name},
 			selection: Selection{
+				Rollout:   t.Rollout.Name,
 				Namespace: t.Rollout.Namespace,
 				Stable:    t.StableService,
 				Canary:    t.CanaryService,
 				RuleNames: route.RuleNames,
+				Max:       routers.Whole(t.Routing),
 			},
 		})
 	}
@@ -232,25 +246,48 @@ func (r *Router) get(ctx context.Context, key types.NamespacedName) (*unstructur
 type change struct {
 	live   *unstructured.Unstructured
 	wanted map[string]any
+	// managed is true when there are managed rules in it.
+	managed bool
 }
 
-// write sends the rules alone: the list is atomic on the server too.
+// write sends the rules alone, and the annotation of the managed routes if that
+// changes: the list is atomic on the server too.
+//
+// Managed rules are written strictly: a server that doesn't know the names of
+// rules (the standard CRDs before Gateway API 1.4), or how much to mirror (before
+// 1.3), would drop these, and nobody could tell the rules again.
 func (r *Router) write(ctx context.Context, c change) error {
 	spec, _ := c.wanted["spec"].(map[string]any)
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": c.live.GetUID(), "resourceVersion": c.live.GetResourceVersion()},
-		"spec":     map[string]any{"rules": spec["rules"]},
-	})
+	metadata := map[string]any{"uid": c.live.GetUID(), "resourceVersion": c.live.GetResourceVersion()}
+	next := &unstructured.Unstructured{Object: c.wanted}
+	text, noted := next.GetAnnotations()[RoutesAnnotation]
+	before, wasNoted := c.live.GetAnnotations()[RoutesAnnotation]
+	switch {
+	case noted && text != before:
+		metadata["annotations"] = map[string]any{RoutesAnnotation: text}
+	case wasNoted && !noted:
+		metadata["annotations"] = map[string]any{RoutesAnnotation: nil}
+	}
+	key := client.ObjectKeyFromObject(c.live)
+	body, err := json.Marshal(map[string]any{"metadata": metadata, "spec": map[string]any{"rules": spec["rules"]}})
 	if err != nil {
-		return fmt.Errorf("writing %s %s: %w", Kind, client.ObjectKeyFromObject(c.live), err)
+		return fmt.Errorf("writing %s %s: %w", Kind, key, err)
 	}
 	patched := &unstructured.Unstructured{}
 	patched.SetGroupVersionKind(GroupVersionKind)
 	patched.SetNamespace(c.live.GetNamespace())
 	patched.SetName(c.live.GetName())
-	err = r.client.Patch(ctx, patched, client.RawPatch(types.MergePatchType, body), client.FieldOwner(v1alpha1.FieldManagerRouter))
-	if err != nil {
-		return fmt.Errorf("writing the weights of %s %s: %w", Kind, client.ObjectKeyFromObject(c.live), err)
+	options := []client.PatchOption{client.FieldOwner(v1alpha1.FieldManagerRouter)}
+	if c.managed {
+		options = append(options, client.FieldValidation(metav1.FieldValidationStrict))
 	}
-	return nil
+	err = r.client.Patch(ctx, patched, client.RawPatch(types.MergePatchType, body), options...)
+	switch {
+	case err == nil:
+		return nil
+	case c.managed && (apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)):
+		return &routers.InvalidError{Kind: Kind, Name: key, Field: "spec.rules", Problem: fmt.Sprintf(
+			"the API server refuses the rules of the managed routes, which need the CRDs of Gateway API 1.4 or newer: %v", err)}
+	}
+	return fmt.Errorf("writing the weights of %s %s: %w", Kind, key, err)
 }

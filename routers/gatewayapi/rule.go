@@ -12,6 +12,8 @@ import (
 
 // Selection says which rules and backends of a route are the router's.
 type Selection struct {
+	// Rollout that the routing belongs to: its managed rules are told by it.
+	Rollout string
 	// Namespace of the route and of both Services.
 	Namespace string
 	// Stable and Canary are the names of the Services.
@@ -19,19 +21,27 @@ type Selection struct {
 	// RuleNames limits the weights to the rules of these names. None: every rule
 	// that names both Services.
 	RuleNames []string
+	// Max is what the weights are shares of. 0 means routers.MaxWeight.
+	Max int32
 }
+
+// whole is what the weights are shares of.
+func (s Selection) whole() int64 { return int64(routers.Split{Max: s.Max}.Whole()) }
 
 // pair is a rule that sends traffic to both Services. Its maps are those of the
 // route that it was found in.
 type pair struct {
 	// path of the rule for messages, such as "spec.rules[2]".
-	path string
-	rule map[string]any
+	path  string
+	index int
+	rule  map[string]any
 	// stable and canary hold the references to each Service. More than one is
 	// legal in the API (two ports) and can't be weighted.
 	stable, canary []map[string]any
 	// foreign is true when the rule has other backends too.
 	foreign bool
+	// whole is what its share is told of.
+	whole int64
 }
 
 // ambiguous says that a Service is named more than once.
@@ -45,20 +55,23 @@ func (p pair) weights() (stable, canary int64) { return sum(p.stable), sum(p.can
 func (p pair) dead() bool { return !p.foreign && sum(p.stable)+sum(p.canary) == 0 }
 
 // share is the rule's live split.
-func (p pair) share() routers.Split { return shareOf(p.weights()) }
+func (p pair) share() share {
+	stable, canary := p.weights()
+	return shareOf(stable, canary, p.whole)
+}
 
 // set writes both weights. It must not be called on an ambiguous pair.
 func (p pair) set(stable, canary int64) {
 	p.stable[0]["weight"], p.canary[0]["weight"] = stable, canary
 }
 
-// place gives the rule the split s. Weights that read as s already stay as they
+// place gives the rule the share s. Weights that read as s already stay as they
 // are. The problem says why it can't; it is empty when it did.
-func (p pair) place(s routers.Split) (problem string) {
+func (p pair) place(s share) (problem string) {
 	stable, canary := p.weights()
 	joint := stable + canary
 	switch {
-	case p.ambiguous() && s.Canary > 0:
+	case p.ambiguous() && s.canary > 0:
 		return "it names one of the two Services more than once, so their weights can't be told apart: keep one backendRef for each, or split the rule"
 	case p.ambiguous():
 		p.drain()
@@ -66,17 +79,17 @@ func (p pair) place(s routers.Split) (problem string) {
 	case joint > 0 && p.share() == s:
 		return ""
 	case !p.foreign:
-		p.set(divide(whole, s))
+		p.set(s.stable, s.canary)
 		return ""
-	case joint == 0 && s.Canary == 0:
+	case joint == 0 && s.canary == 0:
 		return "" // nothing of this rule goes to either
 	case joint == 0:
 		return "stable and canary have weight 0 beside other backends, so there is nothing to share: give stable a weight"
 	}
 	nextStable, nextCanary := divide(joint, s)
-	if shareOf(nextStable, nextCanary) != s {
+	if shareOf(nextStable, nextCanary, p.whole) != s {
 		return fmt.Sprintf("stable and canary share %d of the rule's weights, too few to split %d/%d: multiply every weight of the rule by %d",
-			joint, s.Stable, s.Canary, (whole+joint-1)/joint)
+			joint, s.stable, s.canary, (p.whole+joint-1)/joint)
 	}
 	p.set(nextStable, nextCanary)
 	return ""
@@ -91,7 +104,7 @@ func (p pair) drain() {
 	}
 	freed := canary
 	if stable+canary == 0 && !p.foreign {
-		freed = whole
+		freed = p.whole
 	}
 	for _, ref := range p.canary {
 		ref["weight"] = int64(0)
@@ -99,7 +112,7 @@ func (p pair) drain() {
 	p.stable[0]["weight"] = weightOf(p.stable[0]) + freed
 }
 
-// pairsIn finds the rules that are the router's. The problems are about rules
+// pairsIn finds the weighted rules that are the router's. The problems are about rules
 // that were asked for by name and can't be used.
 func pairsIn(route map[string]any, sel Selection) (pairs []pair, problems []error) {
 	var names []string
@@ -113,7 +126,7 @@ func pairsIn(route map[string]any, sel Selection) (pairs []pair, problems []erro
 			continue
 		}
 		found[name] = true
-		p := pairOf(fmt.Sprintf("spec.rules[%d]", i), rule, sel)
+		p := pairOf(i, rule, sel)
 		switch {
 		case len(p.stable) > 0 && len(p.canary) > 0:
 			pairs = append(pairs, p)
@@ -135,8 +148,8 @@ func pairsIn(route map[string]any, sel Selection) (pairs []pair, problems []erro
 	return pairs, problems
 }
 
-func pairOf(path string, rule map[string]any, sel Selection) pair {
-	p := pair{path: path, rule: rule}
+func pairOf(index int, rule map[string]any, sel Selection) pair {
+	p := pair{path: fmt.Sprintf("spec.rules[%d]", index), index: index, rule: rule, whole: sel.whole()}
 	for _, ref := range mapsIn(rule["backendRefs"]) {
 		switch {
 		case namesService(ref, sel.Namespace, sel.Stable):
