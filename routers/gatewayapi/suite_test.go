@@ -1,6 +1,7 @@
 package gatewayapi
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -24,12 +25,16 @@ func suite(cluster func(t *testing.T) (client.Client, string)) routertest.Suite 
 		Cluster: cluster,
 		Target:  target,
 		Objects: declared,
+		Can:     routers.GatewayAPICan,
 		Strip:   stripWeights,
 		Edit: func(object map[string]any) {
 			spec := object["spec"].(map[string]any)
 			spec["hostnames"] = []any{"shop.example.com", "www.example.com"}
-			rules := spec["rules"].([]any)
-			rules[1].(map[string]any)["timeouts"] = map[string]any{"request": "9s"}
+			for _, rule := range spec["rules"].([]any) {
+				if rule := rule.(map[string]any); rule["name"] == "api" {
+					rule["timeouts"] = map[string]any{"request": "9s"}
+				}
+			}
 		},
 	}
 }
@@ -99,3 +104,21 @@ func fakeCluster(*testing.T) (client.Client, string) {
 }
 
 func TestConformance(t *testing.T) { suite(fakeCluster).Run(t) }
+
+// weightsOnly is a router without capabilities.
+type weightsOnly struct{ *Router }
+
+func (r weightsOnly) Apply(ctx context.Context, t routers.Target, s routers.Split) error {
+	if err := routers.Refuse("weightsOnly", s); err != nil {
+		return err
+	}
+	return r.Router.Apply(ctx, t, s)
+}
+
+// The suite holds for a router that can do nothing beside two weights, too.
+func TestConformanceWithoutCapabilities(t *testing.T) {
+	s := suite(fakeCluster)
+	s.Can = nil
+	s.New = func(c client.Client, live client.Reader) routers.Router { return weightsOnly{New(c, live)} }
+	s.Run(t)
+}

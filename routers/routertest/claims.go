@@ -85,6 +85,21 @@ func (tr *trial) replace(live *unstructured.Unstructured, merged map[string]any)
 	}
 }
 
+// replaceKeeping is replace, with the metadata that Git doesn't declare left as it
+// is: an apply touches what it names.
+func (tr *trial) replaceKeeping(live *unstructured.Unstructured, merged map[string]any) {
+	tr.t.Helper()
+	next := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(merged)}
+	annotations := live.GetAnnotations()
+	for key, value := range next.GetAnnotations() {
+		annotations[key] = value
+	}
+	if len(annotations) > 0 {
+		next.SetAnnotations(annotations)
+	}
+	tr.replace(live, next.Object)
+}
+
 // A new object sends the canary nothing, whatever Git says: it has no pods yet.
 func overlayOfNewObject(t *testing.T, tr *trial) {
 	tr.apply(75)

@@ -26,10 +26,14 @@ type Suite struct {
 	// much in them that isn't the router's, and both Services. The first one is a
 	// routing object.
 	Objects func(namespace string) []*unstructured.Unstructured
-	// Strip takes the router's fields out of an object, in place. What remains must
-	// never change.
+	// Can lists what the router can do beside weights. What isn't listed it must
+	// refuse.
+	Can []routers.Capability
+	// Strip takes the router's weights and selectors out of an object, in place. What
+	// remains must never change but for managed routes.
 	Strip func(object map[string]any)
-	// Edit changes something else in an object, in place, as a person would.
+	// Edit changes something else in the first object, in place, as a person would,
+	// and with it the filters or timeouts of a rule that is weighted.
 	Edit func(object map[string]any)
 }
 
@@ -48,6 +52,15 @@ func (s Suite) Run(t *testing.T) {
 		"claims cover the Target":         claimsCoverTheTarget,
 		"overlay keeps weights and edits": overlayKeepsWeightsAndEdits,
 		"overlay of a new object":         overlayOfNewObject,
+
+		"C26 managed routes are a set":             managedRoutesAreASet,
+		"C26 a managed route is replaced":          managedRouteIsReplaced,
+		"C07 weights leave managed routes alone":   weightsLeaveManagedRoutes,
+		"release removes managed routes":           releaseRemovesManagedRoutes,
+		"overlay keeps managed routes":             overlayKeepsManagedRoutes,
+		"an edit of a live object is put right":    editOfALiveObjectIsPutRight,
+		"what the router can't do is named":        lacksAreNamed,
+		"maxTrafficWeight: another whole than 100": weightsOfAnotherWhole,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { test(t, s.start(t)) })
@@ -139,6 +152,9 @@ func (tr *trial) foreign(object map[string]any) map[string]any {
 	if metadata, ok := out["metadata"].(map[string]any); ok {
 		for _, field := range []string{"resourceVersion", "generation", "managedFields"} {
 			delete(metadata, field)
+		}
+		if annotations, _ := metadata["annotations"].(map[string]any); len(annotations) == 0 {
+			delete(metadata, "annotations") // as a server does when the last one goes
 		}
 		if metadata["uid"] == "" { // a fake client gives none, and keeps the one that a patch carries
 			delete(metadata, "uid")
