@@ -11,7 +11,8 @@ import (
 func newAbortCommand() *cobra.Command {
 	keepGit := false
 	cmd := addVerb("abort", "Move all traffic back to the stable version and reject the new one",
-		"Moves all traffic back, rejects the version, and has it reverted in Git. With --keep-git nothing is written to Git.",
+		"Moves all traffic back, rejects the version, and has it reverted in Git. With --keep-git nothing is written to Git.\n"+
+			"A version that could not be measured has no traffic and would start again by itself: abort rejects it, too.",
 		"  pushback abort shop\n  pushback abort shop --keep-git",
 		func() verb { return abortVerb(keepGit) })
 	cmd.Flags().BoolVar(&keepGit, "keep-git", false, "write no revert to Git")

@@ -13,6 +13,7 @@ func newRetryCommand() *cobra.Command {
 	hash := ""
 	cmd := addVerb("retry", "Try a rejected or unmeasured version again, from the first step",
 		"Lifts the hold on the version that Git declares and starts a new attempt at the first step with no traffic. If it fails again it is reverted once more.\n"+
+			"A version that could not be measured starts by itself when its metric provider answers; retry doesn't wait for that.\n"+
 			"With --template the hold on an earlier version is lifted, so that it may be pushed again.",
 		"  pushback retry shop\n  pushback retry shop --template 1f0c2ab39d",
 		func() verb { return retryVerb(hash) })
