@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -84,4 +85,41 @@ func TestLaw8_ResumeDoesNotPassAPauseInGit(t *testing.T) {
 		t.Errorf("resume %+v at step %s, want it refused at 1/3", got, c.Status.Step)
 	}
 	noViolations(t, c)
+}
+
+// Where there is no stable version, one that was taken back must not keep the
+// next one from the Service that it was given.
+func TestRejectedFirstVersionGivesUpTheService(t *testing.T) {
+	in := observe(paused(t, withRouter(setWeight(50), pause(1)), 1))
+	in.Now = in.Now.Add(time.Minute)
+	long := metav1.NewTime(in.Now.Add(-time.Minute))
+	st := &in.Status
+	st.StableRS, st.CurrentPodHash, st.CurrentStepIndex, st.StepStartedAt, st.PauseConditions = "", "v3", ptr(int32(0)), nil, nil
+	st.CurrentStepHash = stepHashAt(t, in, 0)
+	st.Rejected = []v1alpha1.RejectedVersion{{Hash: "v2", Attempt: 2, Reason: v1alpha1.AbortByPerson, Revert: v1alpha1.RevertPhaseNone}}
+	st.Canary.Weights = &v1alpha1.TrafficWeights{
+		Canary: v1alpha1.WeightDestination{PodTemplateHash: "v2"}, Stable: v1alpha1.WeightDestination{Weight: 100}, Since: &long,
+	}
+	in.Template.Hash, in.Routing.Canary, in.Routing.Stable = "v3", 0, 100
+	in.Stable.Hash, in.Canary.Hash = "", "v2"
+	in.ReplicaSets = []plan.ReplicaSet{
+		{Name: "web-v2", Hash: "v2", Desired: 2, Replicas: 2, Ready: 2, Available: 2, Observed: true, Revision: 2, Role: v1alpha1.RoleRejected},
+		{Name: "web-v3", Hash: "v3", Desired: 4, Replicas: 4, Ready: 4, Available: 4, Observed: true, Revision: 3},
+	}
+	moves := func(in plan.In) bool {
+		services := plan.Decide(in).Services
+		return len(services) == 1 && services[0] == plan.ServiceWant{Name: "web-canary", Hash: "v3"}
+	}
+	if !moves(in) {
+		t.Errorf("Services %+v, want the canary Service on v3", plan.Decide(in).Services)
+	}
+	in.Routing.Canary, in.Routing.Stable = 50, 50
+	if moves(in) {
+		t.Error("the Service was moved while it has half of the traffic")
+	}
+	in.Routing.Canary, in.Routing.Stable = 0, 100
+	in.ReplicaSets[1].Available = 3
+	if moves(in) {
+		t.Error("the Service was moved to a version that isn't whole")
+	}
 }
