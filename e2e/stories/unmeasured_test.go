@@ -1,10 +1,12 @@
 package stories
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -75,17 +77,26 @@ func TestC40_C61_AnswersThatAreNone(t *testing.T) {
 	}
 }
 
-// TestAnOutageOfTheProviderIsNotABadRelease (law 10): weight 0, nothing rejected,
-// nothing reverted; a retry works when the provider is back.
-func TestAnOutageOfTheProviderIsNotABadRelease(t *testing.T) {
-	t.Parallel()
-	s := begin(t, "outage")
+// outage is a tale in which v2 could not be measured, as its provider is out.
+type outage struct {
+	*tale
+	// up lets the provider answer.
+	up atomic.Bool
+	// asked counts the questions that it did not answer.
+	asked atomic.Int64
+	bad   string // the commit of v2
+	v1    *v1alpha1.Rollout
+	down  *v1alpha1.Rollout
+}
+
+func beginOutage(t *testing.T, name string) *outage {
+	s := &outage{tale: begin(t, name)}
 	target, err := url.Parse(shared.PromURL)
 	s.must(err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
-	var up atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !up.Load() {
+		if !s.up.Load() {
+			s.asked.Add(1)
 			http.Error(w, "out of order", http.StatusServiceUnavailable)
 			return
 		}
@@ -95,27 +106,80 @@ func TestAnOutageOfTheProviderIsNotABadRelease(t *testing.T) {
 	at := []string{theQuery, "address: " + server.URL + ", " + theQuery}
 	s.commit("Add web v1", measured("v1", at...))
 	s.follow()
-	v1 := s.healthyAs("v1")
-	bad := s.commit("Release web v2", measured("v2", at...))
-	down := s.await("Unmeasured", func(o *v1alpha1.Rollout) bool {
+	s.v1 = s.healthyAs("v1")
+	s.bad = s.commit("Release web v2", measured("v2", at...))
+	s.down = s.await("Unmeasured", func(o *v1alpha1.Rollout) bool {
 		return o.Status.Abort && o.Status.AbortReason == v1alpha1.AbortError && o.Status.Phase == v1alpha1.RolloutPhaseDegraded
 	})
-	for _, want := range []string{"Unmeasured", "503", "retry"} {
-		if !strings.Contains(down.Status.Message, want) {
-			t.Errorf("message %q lacks %s", down.Status.Message, want)
+	for _, want := range []string{"Unmeasured", "503", "when the provider answers", "retry"} {
+		if !strings.Contains(s.down.Status.Message, want) {
+			t.Errorf("message %q lacks %s", s.down.Status.Message, want)
 		}
 	}
+	return s
+}
+
+// nothingIsHeldAgainstIt: neither the status nor Git says that v2 is bad.
+func (s *outage) nothingIsHeldAgainstIt() {
+	s.Helper()
+	status := s.rollout().Status
+	if head, err := s.repo.Head(s.ctx); err != nil || head != s.bad || len(s.reverts()) > 0 || len(status.Rejected) > 0 {
+		s.Errorf("head %s (%v), %d Reverts, rejected %v: an outage was held against the version", head, err, len(s.reverts()), status.Rejected)
+	}
+}
+
+// ends with v2 Healthy, one attempt later.
+func (s *outage) ends() {
+	s.Helper()
+	v2 := s.healthyAs("v2")
+	if v2.Status.Attempt != s.down.Status.Attempt+1 {
+		s.Errorf("attempt %d after %d: want one more", v2.Status.Attempt, s.down.Status.Attempt)
+	}
+	s.nothingIsHeldAgainstIt()
+	s.awaitThat("no run to be asked any more", func(context.Context) (bool, error) {
+		asked := func(run v1alpha1.AnalysisRun) bool { return run.Annotations[v1alpha1.ProbeAnnotation] != "" }
+		return !slices.ContainsFunc(s.analysisRuns(), asked), nil
+	})
+}
+
+// TestAnOutageOfTheProviderIsNotABadRelease (law 10): weight 0, nothing rejected,
+// nothing reverted; the provider's return alone starts the version again. While it
+// is out it is asked, and nothing is written (law 9).
+func TestAnOutageOfTheProviderIsNotABadRelease(t *testing.T) {
+	t.Parallel()
+	s := beginOutage(t, "outage")
 	s.weightsBecome(100, 0)
 	s.settled()
-	s.calm()
-	if head, err := s.repo.Head(s.ctx); err != nil || head != bad || len(s.reverts()) > 0 || len(down.Status.Rejected) > 0 || down.Status.StableRS != v1.Status.StableRS {
-		t.Errorf("head %s (%v), %d Reverts, rejected %v: an outage was held against the version", head, err, len(s.reverts()), down.Status.Rejected)
+	if stable := s.rollout().Status.StableRS; stable != s.v1.Status.StableRS {
+		t.Errorf("stable is %s, want %s", stable, s.v1.Status.StableRS)
 	}
-	up.Store(true)
+	before, asked := s.allWrites(), s.asked.Load()
+	s.awaitThat("the provider to be asked twice more", func(context.Context) (bool, error) { return s.asked.Load() >= asked+2, nil })
+	if after := s.allWrites(); len(after) > len(before) {
+		t.Errorf("%d writes during the outage:\n%s", len(after)-len(before), strings.Join(after[len(before):], "\n"))
+	}
+	s.nothingIsHeldAgainstIt()
+	s.up.Store(true)
+	s.ends()
+	if !slices.ContainsFunc(s.analysisRuns(), func(run v1alpha1.AnalysisRun) bool {
+		return run.Status.Phase == v1alpha1.AnalysisPhaseError && run.Status.AnsweredAt != nil
+	}) {
+		t.Error("no run says that its provider answered again")
+	}
+	if said := s.rollout().Status.Verbs; len(said) > 0 {
+		t.Errorf("a person's verbs were carried out: %v", said)
+	}
+}
+
+// TestAPersonNeedNotWaitForTheProvider: retry starts the version at once.
+func TestAPersonNeedNotWaitForTheProvider(t *testing.T) {
+	t.Parallel()
+	s := beginOutage(t, "outage-retry")
+	s.up.Store(true)
 	s.say(v1alpha1.RetryAnnotation, "again")
-	v2 := s.healthyAs("v2")
-	if v2.Status.Attempt != down.Status.Attempt+1 {
-		t.Errorf("attempt %d after %d: want one more", v2.Status.Attempt, down.Status.Attempt)
+	s.ends()
+	if got := s.rollout().Status.Verbs["retry"]; got.Token != "again" || got.Refused != "" {
+		t.Errorf("the retry came to %+v", got)
 	}
 }
 
