@@ -100,7 +100,8 @@ const (
 	RevertObserved RevertPhase = "Observed"
 	// RevertAlreadyReverted is final: somebody else brought Git back.
 	RevertAlreadyReverted RevertPhase = "AlreadyReverted"
-	// RevertSuperseded is final: the head declares a third template.
+	// RevertSuperseded is final: the head declares a third template, or a person
+	// lifted the hold on the rejected one.
 	RevertSuperseded RevertPhase = "Superseded"
 	// RevertNoTarget is final: there is no stable version.
 	RevertNoTarget RevertPhase = "NoTarget"
@@ -121,12 +122,17 @@ func (p RevertPhase) Final() bool {
 
 // Reasons of RevertBlocked.
 const (
-	RevertReasonRefused        = "Refused"
-	RevertReasonPolicy         = "Policy"
-	RevertReasonAuth           = "Auth"
-	RevertReasonDeclined       = "Declined"
-	RevertReasonBudget         = "Budget"
-	RevertReasonExpired        = "Expired"
+	// RevertReasonRefused: no edit can be proved, or no Rollout asks for this revert.
+	RevertReasonRefused = "Refused"
+	// RevertReasonPolicy: the settings or the server's rules forbid it.
+	RevertReasonPolicy = "Policy"
+	RevertReasonAuth   = "Auth"
+	// RevertReasonDeclined: the server took the commit, and the branch has lost it.
+	RevertReasonDeclined = "Declined"
+	RevertReasonBudget   = "Budget"
+	// RevertReasonExpired: the abort is older than spec.revert.maxAge.
+	RevertReasonExpired = "Expired"
+	// RevertReasonNotOwner: another cluster writes the reverts of this path.
 	RevertReasonNotOwner       = "NotOwner"
 	RevertReasonNoBranch       = "NoBranch"
 	RevertReasonSourceTooLarge = "SourceTooLarge"

@@ -92,30 +92,6 @@ func TestARevertMadeByHandPushesNothing(t *testing.T) {
 	l.waitPhase(l.reject("sync", "web", healthy, old, third), v1alpha1.RevertObserved, "")
 }
 
-// The head may declare a Rollout that is not there, or comes from elsewhere.
-func TestVouch_NoRollout(t *testing.T) {
-	l, rejected, stable := rejectedLab(t)
-	commits := l.commits()
-	l.stop()
-	live := l.object("pushback.dev/v1alpha1", "Rollout", "web")
-	if err := l.client.Delete(t.Context(), live); err != nil {
-		t.Fatal(err)
-	}
-	gone := l.byHand("sync", "web", rejected, stable, func(r *v1alpha1.Revert) { r.Spec.Rollout.UID = string(live.GetUID()) })
-	sync := l.object("pushback.dev/v1alpha1", "GitSync", "sync")
-	name := l.sync("copy", func(s *v1alpha1.GitSync) { s.Spec.Path = "apps" }).Name // takes over what sync declared
-	if err := l.client.Delete(t.Context(), sync); err != nil {
-		t.Fatal(err)
-	}
-	stranger := l.byHand(name, "web", rejected, stable)
-	l.start()
-	l.waitPhase(gone, v1alpha1.RevertBlocked, v1alpha1.RevertReasonRefused) // its GitSync is gone as well
-	l.waitPhase(stranger, v1alpha1.RevertBlocked, v1alpha1.RevertReasonRefused)
-	if l.commits() != commits {
-		t.Error("something was pushed")
-	}
-}
-
 // Law 7: a status that was lost is made again of the marks; a revert doesn't wait for that.
 func TestVouch_TheMarksSpeakWhenTheStatusIsLost(t *testing.T) {
 	l, rejected, stable := rejectedLab(t)

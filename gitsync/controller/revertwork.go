@@ -54,11 +54,11 @@ func (w *work) observe(ctx context.Context) (step, error) {
 		return trouble(w.revert, err)
 	}
 	if hash, _, err := head.template(); err == nil && hash == w.revert.Spec.Rejected {
-		own, err := w.past(ctx, remote, store, head)
+		kept, err := w.keeps(ctx, remote, store, head)
 		if err != nil {
 			return trouble(w.revert, err)
 		}
-		if own == "" {
+		if !kept {
 			lost := blocked(v1alpha1.RevertReasonDeclined, "commit %s was pushed and is not in the history of %s, which declares the rejected template %s: the branch was rewritten, or is a copy of another one; revert by hand where it comes from",
 				gitsync.Short(w.revert.Status.Commit), head.revision(), hash)
 			lost.head = head.tree.Commit
@@ -70,6 +70,20 @@ func (w *work) observe(ctx context.Context) (step, error) {
 		return trouble(w.revert, err)
 	}
 	return done, nil
+}
+
+// keeps says whether the commit that was pushed is in the history of the branch.
+func (w *work) keeps(ctx context.Context, remote fetch.Remote, store *sharedStore, head *headState) (bool, error) {
+	own, err := w.past(ctx, remote, store, head)
+	if err != nil || own != "" {
+		return own != "", err
+	}
+	pushed := w.revert.Status.Commit
+	if head.tree.Commit == pushed || head.tree.Parent == pushed {
+		return true, nil
+	}
+	since, err := store.Since(ctx, remote, head.tree, pushed)
+	return len(since) > 1, err // only the head's own message, where the commit isn't below it
 }
 
 // seen is where a Revert is whose commit is on the branch.
