@@ -113,11 +113,11 @@ func canarySelects(in In, st v1alpha1.RolloutStatus) string {
 }
 
 // onlyServing selects the version in progress where there is no stable one: it
-// must be whole, and what the Service names must have no pod or no traffic, as a
-// version that was taken back. A first version's
-// Service is left alone until it is stable (C65).
+// must be whole, so that it can take any share, and what the Service names must
+// have no pod or be rejected. A first version's Service is left alone until it is
+// stable (C65).
 func onlyServing(in In, st v1alpha1.RolloutStatus, now string) string {
-	if !inProgress(st) || firstVersion(in, st) || !ready(in) || available(find(in, now)) > 0 && !settledAtZero(in, st) {
+	if !inProgress(st) || firstVersion(in, st) || !ready(in) || available(find(in, now)) > 0 && !isRejected(st, now) {
 		return ""
 	}
 	if available(find(in, st.CurrentPodHash)) >= max(in.Replicas, 1) && heldByStatus(in, st.CurrentPodHash) {
