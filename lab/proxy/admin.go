@@ -24,6 +24,15 @@ type rule struct {
 	Matches  []string  `json:"matches"`
 	Refused  string    `json:"refused,omitempty"`
 	Backends []backend `json:"backends"`
+	Mirrors  []mirror  `json:"mirrors,omitempty"`
+}
+
+// mirror gets a copy of Part of every Of requests.
+type mirror struct {
+	Name      string   `json:"name"`
+	Part      int64    `json:"part"`
+	Of        int64    `json:"of"`
+	Endpoints []string `json:"endpoints"`
 }
 
 type backend struct {
@@ -109,6 +118,9 @@ func (g *Gateway) showConfig(w http.ResponseWriter, httpRoute string) {
 			}
 			for _, b := range r.Backends {
 				shown.Backends = append(shown.Backends, backend{b.Name, b.Weight, b.Canary, b.Invalid, b.Endpoints})
+			}
+			for _, m := range r.Mirrors {
+				shown.Mirrors = append(shown.Mirrors, mirror{m.Backend.Name, m.Part, m.Of, m.Backend.Endpoints})
 			}
 			s.Rules = append(s.Rules, shown)
 		}

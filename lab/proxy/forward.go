@@ -52,6 +52,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	to := &rule.Backends[chosen]
 	backend = to.Name
+	g.mirror(r, live, index)
 	switch {
 	case to.Invalid != "":
 		http.Error(answer, "gateway: "+to.Invalid, http.StatusInternalServerError)

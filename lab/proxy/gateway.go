@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +36,8 @@ type Gateway struct {
 	metrics   metrics
 	registry  *prometheus.Registry
 
+	mirrors sync.WaitGroup // copies on their way
+
 	swap sync.Mutex // one Serve at a time
 	live atomic.Pointer[generation]
 }
@@ -46,7 +47,8 @@ type generation struct {
 	table  *table.Table
 	splits []*exact.Split // one a rule
 	turns  map[string]*atomic.Uint64
-	keys   []string
+	copies [][]*exact.Split // one a mirror of each rule
+	byKey  map[string]*exact.Split
 }
 
 // NewGateway returns a Gateway that dials backends with dial (nil means
@@ -71,27 +73,33 @@ func NewGateway(dial dialtable.DialFunc, log *slog.Logger) *Gateway {
 
 // Serve replaces the table. When it returns, every request that arrives is
 // routed by the new one; requests in flight finish by the old one. A rule whose
-// backends and weights are as before goes on where its sequence was, so that a
-// change of endpoints does not disturb the split. An error means that weights
+// matches, backends and weights are as before goes on where its sequence was, so
+// that neither a change of endpoints nor another rule disturbs the split. An error means that weights
 // can't be used (exact.ErrWeights); the old table then stays.
 func (g *Gateway) Serve(t *table.Table) error {
 	g.swap.Lock()
 	defer g.swap.Unlock()
 	old := g.live.Load()
-	next := &generation{table: t, turns: map[string]*atomic.Uint64{}}
-	for i, rule := range t.Rules() {
-		key := splitKey(i, rule)
-		split := old.split(key)
-		if split == nil {
-			var err error
-			if split, err = exact.NewSplit(weights(rule)); err != nil {
-				return fmt.Errorf("%s: %w", rule.Name, err)
-			}
+	next := &generation{table: t, turns: map[string]*atomic.Uint64{}, byKey: map[string]*exact.Split{}}
+	for _, rule := range t.Rules() {
+		split, err := next.split(old, ruleKey(rule), weights(rule))
+		if err != nil {
+			return fmt.Errorf("%s: %w", rule.Name, err)
 		}
-		next.keys, next.splits = append(next.keys, key), append(next.splits, split)
+		next.splits = append(next.splits, split)
 		for _, b := range rule.Backends {
 			next.turns[b.Name] = old.turn(b.Name)
 		}
+		var copies []*exact.Split
+		for _, m := range rule.Mirrors {
+			split, err := next.split(old, fmt.Sprintf("mirror %q=%d/%d of %s", m.Backend.Name, m.Part, m.Of, ruleKey(rule)), []int64{m.Part, m.Of - m.Part})
+			if err != nil {
+				return fmt.Errorf("%s: mirror: %w", rule.Name, err)
+			}
+			copies = append(copies, split)
+			next.turns[m.Backend.Name] = old.turn(m.Backend.Name)
+		}
+		next.copies = append(next.copies, copies)
 	}
 	g.live.Store(next)
 	return nil
@@ -105,11 +113,19 @@ func (g *Gateway) Table() *table.Table {
 	return nil
 }
 
-// Close closes the idle connections to backends.
-func (g *Gateway) Close() { g.transport.CloseIdleConnections() }
+// Close waits for copies of requests that are on their way, and closes the idle
+// connections to backends.
+func (g *Gateway) Close() {
+	g.mirrors.Wait()
+	g.transport.CloseIdleConnections()
+}
 
-func splitKey(i int, rule table.Rule) string {
-	key := fmt.Sprint(i)
+// ruleKey identifies a rule from one table to the next.
+func ruleKey(rule table.Rule) string {
+	key := rule.Refused
+	for _, m := range rule.Matches {
+		key += fmt.Sprintf(" %d%s", m.Path.Kind, m)
+	}
 	for _, b := range rule.Backends {
 		key += fmt.Sprintf(" %q=%d", b.Name, b.Weight)
 	}
@@ -124,14 +140,24 @@ func weights(rule table.Rule) []int64 {
 	return list
 }
 
-func (g *generation) split(key string) *exact.Split {
-	if g == nil {
-		return nil
+// split goes on with the sequence that the old generation had under this key, or
+// begins one. Rules that are alike are told apart by their order.
+func (g *generation) split(old *generation, key string, weights []int64) (*exact.Split, error) {
+	for g.byKey[key] != nil {
+		key += " again"
 	}
-	if i := slices.Index(g.keys, key); i >= 0 {
-		return g.splits[i]
+	var split *exact.Split
+	if old != nil {
+		split = old.byKey[key]
 	}
-	return nil
+	if split == nil {
+		var err error
+		if split, err = exact.NewSplit(weights); err != nil {
+			return nil, err
+		}
+	}
+	g.byKey[key] = split
+	return split, nil
 }
 
 func (g *generation) turn(backend string) *atomic.Uint64 {

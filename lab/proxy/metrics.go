@@ -11,10 +11,13 @@ import (
 )
 
 // metrics are those of every lab server, with the version that the backend named
-// in its answer, and gateway_requests_total{backend,code}.
+// in its in its answer, gateway_requests_total{backend,code}, and
+// gateway_mirrored_requests_total{backend,code} for the copies, whose answers
+// nobody sees: they count nowhere else.
 type metrics struct {
 	requests *httpmetrics.Requests
 	backends *prometheus.CounterVec
+	mirrored *prometheus.CounterVec
 }
 
 func newMetrics(registry prometheus.Registerer) metrics {
@@ -24,8 +27,12 @@ func newMetrics(registry prometheus.Registerer) metrics {
 			Name: "gateway_requests_total",
 			Help: "Requests by the backend they were sent to and the status code they were answered with.",
 		}, []string{"backend", "code"}),
+		mirrored: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gateway_mirrored_requests_total",
+			Help: "Copies of requests by the backend they were sent to and the status code they were answered with, or why there was none.",
+		}, []string{"backend", "code"}),
 	}
-	registry.MustRegister(m.backends)
+	registry.MustRegister(m.backends, m.mirrored)
 	return m
 }
 

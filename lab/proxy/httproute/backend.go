@@ -19,7 +19,7 @@ func (c *compiler) backend(rule, index int, refuse func(string, ...any)) table.B
 		backend.Weight = int64(*ref.Weight)
 	}
 	var err error
-	if backend.Edits, err = compileFilters(ref.Filters); err != nil {
+	if backend.Edits, err = compileFilters(ref.Filters, false); err != nil {
 		refuse("backendRefs[%d].%s", index, err)
 	}
 	endpoints, problem := c.resolve(ref)

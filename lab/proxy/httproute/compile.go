@@ -81,9 +81,10 @@ func (c *compiler) rule(i int) table.Rule {
 		rule.Matches = append(rule.Matches, match)
 	}
 	var err error
-	if rule.Edits, err = compileFilters(spec.Filters); err != nil {
+	if rule.Edits, err = compileFilters(spec.Filters, true); err != nil {
 		refuse("%s", err)
 	}
+	rule.Mirrors = c.mirrors(i, refuse)
 	if rule.Timeout, err = compileTimeouts(spec.Timeouts); err != nil {
 		refuse("timeouts.%s", err)
 	}

@@ -172,6 +172,40 @@ func TestCompileBackends(t *testing.T) {
 	}
 }
 
+func TestCompileMirrors(t *testing.T) {
+	tests := map[string]struct {
+		filters    string
+		want       []table.Mirror
+		unresolved gatewayv1.RouteConditionReason
+		refused    string
+	}{
+		"all by default": {filters: "{type: RequestMirror, requestMirror: {backendRef: {name: canary, port: 80}}}",
+			want: []table.Mirror{{Part: 100, Of: 100, Backend: table.Backend{Name: "canary", Endpoints: []string{"10.0.0.4:8080"}}}}},
+		"percent": {filters: "{type: RequestMirror, requestMirror: {backendRef: {name: canary, port: 80}, percent: 0}}",
+			want: []table.Mirror{{Part: 0, Of: 100, Backend: table.Backend{Name: "canary", Endpoints: []string{"10.0.0.4:8080"}}}}},
+		"fraction, and another": {filters: "{type: RequestMirror, requestMirror: {backendRef: {name: canary, port: 80}, fraction: {numerator: 1, denominator: 3}}}, {type: RequestMirror, requestMirror: {backendRef: {name: empty, port: 80}, fraction: {numerator: 5}}}",
+			want: []table.Mirror{{Part: 1, Of: 3, Backend: table.Backend{Name: "canary", Endpoints: []string{"10.0.0.4:8080"}}}, {Part: 5, Of: 100, Backend: table.Backend{Name: "empty"}}}},
+		"no such Service": {filters: "{type: RequestMirror, requestMirror: {backendRef: {name: none, port: 80}}}", unresolved: gatewayv1.RouteReasonBackendNotFound},
+		"both":            {filters: "{type: RequestMirror, requestMirror: {backendRef: {name: canary, port: 80}, percent: 1, fraction: {numerator: 1}}}", refused: "rules[0].filters[0].requestMirror.percent and fraction"},
+		"more than all":   {filters: "{type: RequestMirror, requestMirror: {backendRef: {name: canary, port: 80}, fraction: {numerator: 4, denominator: 3}}}", refused: "4 of 3"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := compileRules(t, "- {backendRefs: [{name: stable, port: 80}], filters: ["+tc.filters+"]}", shop())
+			rule := got.Table.Rules()[0]
+			if diff := cmp.Diff(tc.want, rule.Mirrors, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("mirrors (-want +got):\n%s", diff)
+			}
+			if reason := firstReason(got.Unresolved); reason != string(tc.unresolved) {
+				t.Errorf("reason %q, want %q", reason, tc.unresolved)
+			}
+			if !strings.Contains(rule.Refused, tc.refused) || (rule.Refused == "") != (tc.refused == "") {
+				t.Errorf("refused %q, want %q", rule.Refused, tc.refused)
+			}
+		})
+	}
+}
+
 func firstReason(problems []Problem) string {
 	if len(problems) == 0 {
 		return ""

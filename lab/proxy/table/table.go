@@ -32,6 +32,8 @@ type Rule struct {
 	Timeout time.Duration
 	// Edits change headers on the way in and out.
 	Edits Edits
+	// Mirrors get copies of the rule's requests.
+	Mirrors []Mirror
 	// Backends share the requests by weight. Without any weight above 0, every
 	// request is answered with 500.
 	Backends []Backend
@@ -52,6 +54,15 @@ type Backend struct {
 	Canary bool
 	// Edits change headers on the way to this backend and back, after the rule's.
 	Edits Edits
+}
+
+// Mirror is a backend that gets a copy of a part of a rule's requests. Its answers
+// are dropped.
+type Mirror struct {
+	// Backend is where the copies go; its Weight has no meaning.
+	Backend Backend
+	// Part of every Of requests are copied: 0 <= Part <= Of, Of > 0.
+	Part, Of int64
 }
 
 // Edits are changes to the headers of a request and of its answer.
@@ -144,7 +155,8 @@ func comparePrecedence(a, b Match) int {
 		return c
 	}
 	if a.Path.Kind == Prefix {
-		if c := cmp.Compare(len(b.Path.Value), len(a.Path.Value)); c != 0 {
+		// No path is the prefix "/".
+		if c := cmp.Compare(max(1, len(b.Path.Value)), max(1, len(a.Path.Value))); c != 0 {
 			return c
 		}
 	}

@@ -58,6 +58,7 @@ func TestFind(t *testing.T) {
 		"longest prefix":             {rules: []Rule{rule("short", prefix("/a")), rule("long", prefix("/a/b"))}, request: get("/a/b/c"), want: "long"},
 		"prefix counts elements":     {rules: []Rule{rule("abc", prefix("/abc"))}, request: get("/abcd")},
 		"prefix is itself":           {rules: []Rule{rule("abc", prefix("/abc"))}, request: get("/abc"), want: "abc"},
+		"no path is the path /":      {rules: []Rule{rule("none", Match{}), rule("slash", prefix("/"))}, request: get("/x"), want: "none"},
 		"slash at the prefix's end":  {rules: []Rule{rule("abc", prefix("/abc/"))}, request: get("/abc"), want: "abc"},
 		"paths are case-sensitive":   {rules: []Rule{rule("abc", prefix("/abc"))}, request: get("/ABC")},
 		"regexp before prefix":       {rules: []Rule{rule("prefix", prefix("/items/7/parts")), rule("re", Match{Path: mustRegexp(t, "/items/[0-9]+/.*")})}, request: get("/items/7/parts"), want: "re"},
