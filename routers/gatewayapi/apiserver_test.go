@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -230,5 +231,81 @@ func TestSelectorOnAPIServer(t *testing.T) {
 	}
 	if err := forceApply(t, c, stale); !apierrors.IsConflict(err) {
 		t.Errorf("an apply with the selector of an older read: want a conflict, got %v", err)
+	}
+}
+
+// Syncs of the same commit keep managed routes and write nothing; a commit that
+// edits the base rule takes its copies along in the one write of the sync.
+func TestC35_AppliesFromGitKeepTheManagedRoutes(t *testing.T) {
+	c, namespace := serverCluster(t)
+	router := New(c, c)
+	objects := declared(namespace)[:2]
+	for _, object := range objects {
+		gitsync(t, c, router, object)
+	}
+	s := split(0)
+	s.Routes = []routers.ManagedRoute{toCanary("testers", tester, header("x-build", routers.MatchPrefix, "v1.")), mirrored("shadow", 25, "GET", "")}
+	if err := router.Apply(t.Context(), target(namespace), s); err != nil {
+		t.Fatal(err)
+	}
+	settled := func() {
+		t.Helper()
+		for _, object := range objects {
+			gitsync(t, c, router, object) // may take ownership back, once
+			before := resourceVersion(t, c, object)
+			for range 3 {
+				gitsync(t, c, router, object)
+			}
+			if err := router.Apply(t.Context(), target(namespace), s); err != nil {
+				t.Fatal(err)
+			}
+			if after := resourceVersion(t, c, object); after != before {
+				t.Errorf("%s: something was written in steady state (%s to %s)", object.GetName(), before, after)
+			}
+		}
+		got, err := router.Observe(t.Context(), target(namespace))
+		if err != nil || !got.HasRoutes(s.Routes) {
+			t.Fatalf("saw %+v, %v", got, err)
+		}
+	}
+	settled()
+	suite(serverCluster).Edit(objects[0].Object)
+	settled()
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(GroupVersionKind)
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(objects[0]), live); err != nil {
+		t.Fatal(err)
+	}
+	followed := 0
+	for _, rule := range rulesOf(live.Object) {
+		if timeouts, _ := rule["timeouts"].(map[string]any); timeouts["request"] == "9s" {
+			followed++
+		}
+	}
+	if followed != 4 { // one match a rule, where a prefix is rewritten: two rules for the testers
+		t.Errorf("%d rules have the new timeout, want the rule and its three copies", followed)
+	}
+}
+
+// A server whose CRDs don't know a field would drop it silently, and with it what
+// tells our rules from others.
+func TestManagedRulesAreWrittenWholeOrNotAtAll(t *testing.T) {
+	c, namespace := serverCluster(t)
+	router := New(c, c)
+	object := declared(namespace)[0]
+	if err := c.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	for _, managed := range []bool{true, false} {
+		wanted := runtime.DeepCopyJSON(object.Object)
+		rulesOf(wanted)[0]["unheardOf"] = "x"
+		err := router.write(t.Context(), change{live: object, wanted: wanted, managed: managed})
+		var invalid *routers.InvalidError
+		if errors.As(err, &invalid) != managed || (err != nil) != managed {
+			t.Errorf("managed %v: got %v", managed, err)
+		}
+		if managed && !strings.Contains(err.Error(), "unheardOf") {
+			t.Errorf("the error doesn't name the field: %v", err)
+		}
 	}
 }

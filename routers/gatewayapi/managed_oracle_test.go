@@ -33,7 +33,7 @@ func tableOf(t interface{ Fatal(...any) }, route map[string]any) *table.Table {
 type drawn struct{ *rapid.T }
 
 func (d drawn) path(label string) string {
-	return rapid.SampledFrom([]string{"/", "/a", "/a/b", "=/a", "=/a/b"}).Draw(d.T, label)
+	return rapid.SampledFrom([]string{"", "/", "/a", "/a/b", "=/a", "=/a/b"}).Draw(d.T, label)
 }
 
 func (d drawn) headers(label string, most int) map[string]string {
@@ -253,3 +253,7 @@ func TestPropertyManagedRoutesAreASet(t *testing.T) {
 }
 
 var webRoutes = Selection{Rollout: "web", Namespace: "shop", Stable: "web-stable", Canary: "web-canary"}
+
+func request(method, path, header, value string) table.Request {
+	return table.Request{Method: method, Path: path, Header: map[string][]string{header: {value}}}
+}
