@@ -48,7 +48,7 @@ func GatewayAPI(tr *v1alpha1.RolloutTrafficRouting) (*v1alpha1.GatewayAPITraffic
 	var settings v1alpha1.GatewayAPITrafficRouting
 	strict, err := kjson.UnmarshalStrict(raw.Raw, &settings)
 	if err = errors.Join(append(strict, err)...); err != nil {
-		return nil, &ConfigError{Field: field, Problem: "only httpRoute, httpRoutes (name, ruleNames) and namespace are built: " + err.Error()}
+		return nil, &ConfigError{Field: field, Problem: "only httpRoute, httpRoutes (name, ruleNames, useHeaderRoutes) and namespace are built: " + err.Error()}
 	}
 	return routesOf(field, settings)
 }

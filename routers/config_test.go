@@ -46,9 +46,11 @@ func TestGatewayAPI(t *testing.T) {
 		"nameless rule":         {in: ours(v1alpha1.GatewayAPITrafficRouting{HTTPRoutes: []v1alpha1.GatewayAPIRoute{{Name: "a", RuleNames: []string{""}}}}), field: "gatewayAPI.httpRoutes[0].ruleNames[0]"},
 		"rule named twice":      {in: ours(v1alpha1.GatewayAPITrafficRouting{HTTPRoutes: []v1alpha1.GatewayAPIRoute{{Name: "a", RuleNames: []string{"x", "x"}}}}), field: "gatewayAPI.httpRoutes[0].ruleNames[1]"},
 		"plugin, unknown field": {in: plugin(`{"httpRoute":"a","grpcRoute":"b"}`), field: "plugins[argoproj-labs/gatewayAPI]"},
-		"plugin, header routes": {in: plugin(`{"httpRoutes":[{"name":"a","useHeaderRoutes":true}]}`), field: "plugins[argoproj-labs/gatewayAPI]"},
-		"plugin, no object":     {in: plugin(`"a"`), field: "plugins[argoproj-labs/gatewayAPI]"},
-		"plugin, nothing":       {in: plugin(``), field: "plugins[argoproj-labs/gatewayAPI]"},
+		"plugin, header routes": {in: plugin(`{"httpRoutes":[{"name":"a","useHeaderRoutes":true},{"name":"b"}]}`),
+			want: &v1alpha1.GatewayAPITrafficRouting{HTTPRoutes: []v1alpha1.GatewayAPIRoute{{Name: "a", UseHeaderRoutes: true}, {Name: "b"}}}},
+		"plugin, header routes of one": {in: plugin(`{"httpRoute":"a","useHeaderRoutes":true}`), field: "plugins[argoproj-labs/gatewayAPI]"},
+		"plugin, no object":            {in: plugin(`"a"`), field: "plugins[argoproj-labs/gatewayAPI]"},
+		"plugin, nothing":              {in: plugin(``), field: "plugins[argoproj-labs/gatewayAPI]"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

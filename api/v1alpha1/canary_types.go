@@ -145,7 +145,8 @@ type SetCanaryScale struct {
 	MatchTrafficWeight bool `json:"matchTrafficWeight,omitempty"`
 }
 
-// SetHeaderRoute adds a managed route that matches headers; no match removes it.
+// SetHeaderRoute adds a managed route that sends the requests that meet all of
+// its matches to the canary; no match removes it.
 type SetHeaderRoute struct {
 	// Name must be one of trafficRouting.managedRoutes.
 	Name string `json:"name"`
@@ -163,13 +164,17 @@ type HeaderRoutingMatch struct {
 type StringMatch struct {
 	// +optional
 	Exact string `json:"exact,omitempty"`
+	// Prefix of the value. Of a path, with gatewayAPI, it counts whole path elements.
 	// +optional
 	Prefix string `json:"prefix,omitempty"`
+	// Regex in the dialect of the data plane, which also says whether it has to match
+	// the whole value.
 	// +optional
 	Regex string `json:"regex,omitempty"`
 }
 
-// SetMirrorRoute adds a managed route that mirrors requests; no match removes it.
+// SetMirrorRoute adds a managed route that copies the requests that meet any of
+// its matches to the canary, and has stable answer them; no match removes it.
 type SetMirrorRoute struct {
 	// Name must be one of trafficRouting.managedRoutes.
 	Name string `json:"name"`

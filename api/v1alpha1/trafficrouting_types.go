@@ -67,6 +67,10 @@ type GatewayAPIRoute struct {
 	// rule that names both Services.
 	// +optional
 	RuleNames []string `json:"ruleNames,omitempty"`
+	// UseHeaderRoutes limits header routes to the routes that say true. Default: when
+	// none says so, every route gets them.
+	// +optional
+	UseHeaderRoutes bool `json:"useHeaderRoutes,omitempty"`
 }
 
 // IstioTrafficRouting is Argo's.

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -55,6 +56,7 @@ func (r *Router) Observe(ctx context.Context, t routers.Target) (routers.Observe
 		return routers.Observed{}, err
 	}
 	var all routers.Observed
+	var seen []routers.Observed
 	for i, ref := range routes {
 		route, err := r.get(ctx, ref.key)
 		if err != nil {
@@ -67,11 +69,17 @@ func (r *Router) Observe(ctx context.Context, t routers.Target) (routers.Observe
 		if one.Message != "" {
 			one.Message = fmt.Sprintf("%s %s: %s", Kind, ref.key.Name, one.Message)
 		}
+		seen = append(seen, one)
 		if i == 0 {
 			all = one
 			continue
 		}
 		all = merge(all, one)
+	}
+	for i, ref := range routes {
+		if !routers.SameRoutes(seen[i].Routes, ref.managed(all.Routes)) {
+			all.RoutesDiffer = true
+		}
 	}
 	return all, nil
 }
@@ -79,7 +87,7 @@ func (r *Router) Observe(ctx context.Context, t routers.Target) (routers.Observe
 func merge(a, b routers.Observed) routers.Observed {
 	uniform := a.Uniform && b.Uniform && a.Canary == b.Canary
 	out := a
-	out.RoutesDiffer = a.RoutesDiffer || b.RoutesDiffer || !routers.SameRoutes(a.Routes, b.Routes)
+	out.RoutesDiffer = a.RoutesDiffer || b.RoutesDiffer
 	if len(b.Routes) > len(a.Routes) {
 		out.Routes = b.Routes
 	}
@@ -118,12 +126,14 @@ func (r *Router) Apply(ctx context.Context, t routers.Target, s routers.Split) e
 			problems = append(problems, err)
 			continue
 		}
-		wanted, err := Render(route.Object, ref.selection, s)
+		here := s
+		here.Routes = ref.managed(s.Routes)
+		wanted, err := Render(route.Object, ref.selection, here)
 		if err != nil {
 			problems = append(problems, err)
 		}
 		if wanted != nil && !reflect.DeepEqual(wanted, route.Object) {
-			changes = append(changes, change{live: route, wanted: wanted, managed: len(s.Routes) > 0})
+			changes = append(changes, change{live: route, wanted: wanted, managed: len(here.Routes) > 0})
 		}
 	}
 	if len(problems) > 0 && (s.Canary > 0 || len(s.Routes) > 0) {
@@ -195,6 +205,16 @@ func (r *Router) Claims(t routers.Target) []routers.Claim {
 type routeRef struct {
 	key       types.NamespacedName
 	selection Selection
+	// noHeaders is true when header routes are for other routes.
+	noHeaders bool
+}
+
+// managed are those of the managed routes that are for this route.
+func (r routeRef) managed(all []routers.ManagedRoute) []routers.ManagedRoute {
+	if !r.noHeaders {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(route routers.ManagedRoute) bool { return route.Header != nil })
 }
 
 func routesOf(t routers.Target) ([]routeRef, error) {
@@ -209,10 +229,12 @@ func routesOf(t routers.Target) ([]routeRef, error) {
 		return nil, &routers.ConfigError{Field: "gatewayAPI.namespace", Problem: fmt.Sprintf(
 			"routes in namespace %q can't be used by a Rollout in namespace %q: move the route, or leave namespace out", settings.Namespace, t.Rollout.Namespace)}
 	}
+	chosen := slices.ContainsFunc(settings.HTTPRoutes, func(route v1alpha1.GatewayAPIRoute) bool { return route.UseHeaderRoutes })
 	var out []routeRef
 	for _, route := range settings.HTTPRoutes {
 		out = append(out, routeRef{
-			key: types.NamespacedName{Namespace: t.Rollout.Namespace, Name: route.Name},
+			noHeaders: chosen && !route.UseHeaderRoutes,
+			key:       types.NamespacedName{Namespace: t.Rollout.Namespace, Name: route.Name},
 			selection: Selection{
 				Rollout:   t.Rollout.Name,
 				Namespace: t.Rollout.Namespace,

@@ -154,3 +154,49 @@ func TestGatewayAPINotInstalled(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Header routes are limited to the routes that ask for them; mirrors are not.
+func TestHeaderRoutesOfChosenRoutes(t *testing.T) {
+	c, router := start(t)
+	chosen := target("shop")
+	chosen.Routing.GatewayAPI.HTTPRoutes[1].UseHeaderRoutes = true
+	s := with(0, toCanary("testers", tester), mirrored("shadow", 10, "GET", ""))
+	if err := router.Apply(t.Context(), chosen, s); err != nil {
+		t.Fatal(err)
+	}
+	got, err := router.Observe(t.Context(), chosen)
+	if err != nil || !got.HasRoutes(s.Routes) {
+		t.Errorf("saw %+v, %v", got, err)
+	}
+	for name, want := range map[string]int{"web": 1, "web-internal": 2} {
+		edit(t, c, name, func(route map[string]any) {
+			all, err := noted(route)
+			if err != nil || len(all["web"]) != want {
+				t.Errorf("%s holds %+v, %v", name, all, err)
+			}
+		})
+	}
+	if got, err := router.Observe(t.Context(), target("shop")); err != nil || !got.RoutesDiffer {
+		t.Errorf("header routes are for every route, and one has none: %+v, %v", got, err)
+	}
+}
+
+// Managed routes that can't be carried out in one route are in none.
+func TestManagedRoutesInAllRoutesOrNone(t *testing.T) {
+	c, router := start(t)
+	edit(t, c, "web-internal", func(route map[string]any) {
+		rule := rulesOf(route)[0]
+		rule["matches"] = []any{map[string]any{"headers": []any{map[string]any{"name": "x-tester", "type": regex, "value": "a.*"}}}}
+	})
+	s := with(0, toCanary("testers", tester))
+	var invalid *routers.InvalidError
+	if err := router.Apply(t.Context(), target("shop"), s); !errors.As(err, &invalid) || invalid.Name.Name != "web-internal" {
+		t.Fatalf("want an InvalidError about web-internal, got %v", err)
+	}
+	if got, err := router.Observe(t.Context(), target("shop")); err != nil || !got.NoRoutes() {
+		t.Errorf("saw %+v, %v", got, err)
+	}
+	if err := router.Apply(t.Context(), target("shop"), routers.Split{Stable: 100, Routes: []routers.ManagedRoute{{Name: "x"}}}); err == nil {
+		t.Error("a managed route of no kind was applied")
+	}
+}
