@@ -50,8 +50,9 @@ func Decide(in In) Plan {
 	if routed(in) {
 		w = decideWeight(in, st)
 		p.Split = wantSplit(in, w)
-		p.Services = wantServices(in, st)
-		st = rememberWeights(in, st, w, p.Services)
+		services := wantServices(in, st)
+		st = rememberWeights(in, st, w, services)
+		p.Services = announced(in, st, services)
 	}
 	p.ReplicaSets = wantReplicaSets(in, st)
 	p.Prune = prune(in, st)

@@ -21,12 +21,9 @@ func changes(in In, p Plan) []Event {
 	say(wantedCanary(is) != wantedCanary(was) && p.Split != nil, false, v1alpha1.ReasonTrafficWeightUpdated,
 		"Moved the canary's traffic from %d%% to %d%%", liveCanary(in), wantedCanary(is))
 	stable, canary := written(in)
-	for _, s := range p.Services {
-		last := stable
-		if in.Canary != nil && s.Name == in.Canary.Name {
-			last = canary
-		}
-		say(s.Hash != last, false, v1alpha1.ReasonSwitchService, "Switched Service %s to template %s", s.Name, s.Hash)
+	if w := is.Canary.Weights; w != nil {
+		say(switched(in.Stable, stable, w.Stable), false, v1alpha1.ReasonSwitchService, "Switched Service %s to template %s", w.Stable.ServiceName, w.Stable.PodTemplateHash)
+		say(switched(in.Canary, canary, w.Canary), false, v1alpha1.ReasonSwitchService, "Switched Service %s to template %s", w.Canary.ServiceName, w.Canary.PodTemplateHash)
 	}
 	for _, set := range p.ReplicaSets {
 		rs := find(in, set.Hash)
@@ -80,4 +77,10 @@ func revertHash(p Plan) string {
 		return ""
 	}
 	return p.Revert.Spec.Rejected
+}
+
+// switched says that a Service is to select another version from now on: its name
+// is persisted before the selector is written.
+func switched(s *Service, last string, now v1alpha1.WeightDestination) bool {
+	return s != nil && now.PodTemplateHash != last && now.PodTemplateHash != s.Hash
 }

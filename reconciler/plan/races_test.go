@@ -29,6 +29,28 @@ func TestLaw17_AServiceMovesOnlyToWhatIsPersisted(t *testing.T) {
 	mustReach(t, c, 60, "the pause", pausedAt("v2", 1))
 }
 
+// The status names a version before the canary Service selects it: a status that
+// is refused after the Service was moved would leave it on pods that nothing
+// remembers, and with a cache behind and no delay they were scaled down.
+func TestLaw17_TheStatusNamesAVersionBeforeTheServiceSelectsIt(t *testing.T) {
+	c := cluster(withRouter(setWeight(25), pause(0)))
+	stableAt(t, c, "v1")
+	seen := ""
+	c.Between = func(string) {
+		if now := c.Selects("canary"); now != seen && now == c.Status.CurrentPodHash && c.Status.Canary.Weights.Canary.PodTemplateHash != now {
+			t.Errorf("the Service selects %s, and the persisted status names %q", now, c.Status.Canary.Weights.Canary.PodTemplateHash)
+		}
+		seen = c.Selects("canary")
+	}
+	for _, v := range []string{"v2", "v3"} {
+		push(c, v)
+		mustReach(t, c, 120, "the pause", pausedAt(v, 1))
+		if seen != v {
+			t.Fatalf("the Service selects %q, want %s", seen, v)
+		}
+	}
+}
+
 // As soon as the canary has traffic, the size doesn't fall: the raise waits for
 // the pods of that size, or for stable to be as small as it is to be.
 func TestLaw1_ARaiseCountsTheSizeThatItFixes(t *testing.T) {
@@ -107,15 +129,16 @@ func TestRejectedFirstVersionGivesUpTheService(t *testing.T) {
 		{Name: "web-v3", Hash: "v3", Desired: 4, Replicas: 4, Ready: 4, Available: 4, Observed: true, Revision: 3},
 	}
 	moves := func(in plan.In) bool {
+		in.Status = plan.Decide(in).Status // names it
 		services := plan.Decide(in).Services
 		return len(services) == 1 && services[0] == plan.ServiceWant{Name: "web-canary", Hash: "v3"}
 	}
 	if !moves(in) {
-		t.Errorf("Services %+v, want the canary Service on v3", plan.Decide(in).Services)
+		t.Error("the Service was not moved, want the canary Service on v3")
 	}
 	in.Routing.Canary, in.Routing.Stable = 50, 50 // all pods can take any share
 	if !moves(in) {
-		t.Errorf("Services %+v while it has half of the traffic, want the canary Service on v3", plan.Decide(in).Services)
+		t.Error("the Service was not moved while it has half of the traffic, want the canary Service on v3")
 	}
 	in.ReplicaSets[1].Available = 3
 	if moves(in) {

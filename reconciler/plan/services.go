@@ -48,6 +48,29 @@ func wantServices(in In, st v1alpha1.RolloutStatus) []ServiceWant {
 	return out
 }
 
+// announced are the selectors that may be written: that of the version in
+// progress only if the persisted status names it. Otherwise a status that is
+// refused leaves a Service on pods that nothing remembers, and a pass whose cache
+// is behind lets them go (law 2).
+func announced(in In, st v1alpha1.RolloutStatus, services []ServiceWant) []ServiceWant {
+	_, canary := written(in)
+	var out []ServiceWant
+	for _, s := range services {
+		if !inProgress(st) || s.Hash != st.CurrentPodHash || s.Hash == canary {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// nameable says that the status may name a version for the canary Service: its
+// pods are held already, and the Service is seen as it was written last, so that
+// the name which this one takes the place of is not needed any more.
+func nameable(in In, hash string) bool {
+	_, last := written(in)
+	return heldByStatus(in, hash) && (last == "" || last == hash || last == in.Canary.Hash)
+}
+
 // switchTo wants a selector that is neither seen nor was written last. When only
 // one of the two says so, the cache may be behind: writing what is there already
 // is no write. An empty hash leaves the Service alone.
@@ -101,7 +124,7 @@ func canarySelects(in In, st v1alpha1.RolloutStatus) string {
 		if halted(in, st) || confirmationPending(st) {
 			return ""
 		}
-		if pods := available(find(in, st.CurrentPodHash)); pods > 0 && pods >= stepSize(in, st) && heldByStatus(in, st.CurrentPodHash) {
+		if pods := available(find(in, st.CurrentPodHash)); pods > 0 && pods >= stepSize(in, st) && nameable(in, st.CurrentPodHash) {
 			return st.CurrentPodHash
 		}
 		return homeFrom(in, st, now)
@@ -120,7 +143,7 @@ func onlyServing(in In, st v1alpha1.RolloutStatus, now string) string {
 	if !inProgress(st) || firstVersion(in, st) || !ready(in) || available(find(in, now)) > 0 && !isRejected(st, now) {
 		return ""
 	}
-	if available(find(in, st.CurrentPodHash)) >= max(in.Replicas, 1) && heldByStatus(in, st.CurrentPodHash) {
+	if available(find(in, st.CurrentPodHash)) >= max(in.Replicas, 1) && nameable(in, st.CurrentPodHash) {
 		return st.CurrentPodHash
 	}
 	return ""

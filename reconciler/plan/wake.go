@@ -25,10 +25,10 @@ func wake(in In, p Plan, changed bool) time.Duration {
 		}
 		due = append(due, t.Sub(in.Now))
 	}
-	if changed {
+	if changed || len(p.Services) > 0 {
 		due = append(due, wakeSoon)
 	}
-	if p.Split != nil || len(p.Services) > 0 || len(p.ReplicaSets) > 0 || len(p.Runs) > 0 || p.Revert != nil {
+	if p.Split != nil || len(p.ReplicaSets) > 0 || len(p.Runs) > 0 || p.Revert != nil {
 		due = append(due, wakeTraffic)
 	}
 	if !ready(in) {
