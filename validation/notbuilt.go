@@ -47,6 +47,7 @@ var notBuiltRollout = []unbuilt{
 	{path: "spec.strategy.canary.trafficRouting.appMesh"},
 	{path: "spec.strategy.canary.trafficRouting.traefik"},
 	{path: "spec.strategy.canary.trafficRouting.apisix"},
+	{path: "spec.strategy.canary.trafficRouting.gatewayAPI.httpRoutes[].useHeaderRoutes"},
 	{path: "spec.strategy.canary.trafficRouting.managedRoutes"},
 	{path: "spec.strategy.canary.trafficRouting.maxTrafficWeight", except: "100"},
 	{path: "spec.revert.mode", values: []string{"PullRequest", "Branch"}},
