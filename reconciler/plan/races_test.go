@@ -145,3 +145,31 @@ func TestRejectedFirstVersionGivesUpTheService(t *testing.T) {
 		t.Error("the Service was moved to a version that isn't whole")
 	}
 }
+
+// A version that was named for the Service and superseded before it was selected
+// is taken back in the status too, by a wake-up of its own.
+func TestANameThatWasNotWrittenIsTakenBack(t *testing.T) {
+	c := cluster(withRouter(setWeight(25), pause(0)))
+	c.Commit("v1", "main@sha1:1", "One")
+	mustReach(t, c, 60, "Healthy", healthyOn("v1"))
+	c.Run(60, nil)
+	push(c, "v2")
+	named := func() bool { return c.Status.Canary.Weights.Canary.PodTemplateHash == "v2" }
+	mustReach(t, c, 60, "v2 named", func(*plansim.Cluster) bool { return named() })
+	if c.Selects("canary") != "v1" {
+		t.Fatalf("the Service selects %s already", c.Selects("canary"))
+	}
+	push(c, "v1")
+	c.Run(60, nil)
+	if named() || !healthyOn("v1")(c) {
+		t.Errorf("the status names %s, phase %s", c.Status.Canary.Weights.Canary.PodTemplateHash, c.Status.Phase)
+	}
+	writes := c.Writes
+	for range 20 {
+		c.Pass()
+		c.Tick(3)
+	}
+	if c.Writes != writes {
+		t.Errorf("%d writes at rest\n%s", c.Writes-writes, transcript(c))
+	}
+}

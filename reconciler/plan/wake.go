@@ -76,10 +76,23 @@ func onTheMove(in In, st v1alpha1.RolloutStatus) bool {
 		return false
 	}
 	wrong := in.Replicas > 0 && in.Stable != nil && in.Stable.Hash != st.StableRS
-	if in.Replicas > 0 && in.Canary != nil && in.Canary.Hash != st.StableRS && !lingers(in, st, in.Canary.Hash) {
-		wrong = true
+	for _, name := range canaryNames(in, st) {
+		wrong = wrong || in.Replicas > 0 && name != st.StableRS && !lingers(in, st, name)
 	}
 	return wrong || in.Routing.Canary > 0 || !in.Routing.Uniform || st.Canary.Weights == nil || st.Canary.Weights.Since == nil
+}
+
+// canaryNames are the hashes that the canary Service is seen to select, or was to
+// select last.
+func canaryNames(in In, st v1alpha1.RolloutStatus) []string {
+	if in.Canary == nil {
+		return nil
+	}
+	names := []string{in.Canary.Hash}
+	if w := st.Canary.Weights; w != nil && w.Canary.PodTemplateHash != "" {
+		names = append(names, w.Canary.PodTemplateHash)
+	}
+	return names
 }
 
 func pauseEnd(in In, st v1alpha1.RolloutStatus) (time.Time, bool) {
