@@ -72,6 +72,10 @@ type RolloutStatus struct {
 	// Attempt rises at every start, retry and return of a template. Ours.
 	// +optional
 	Attempt int64 `json:"attempt,omitempty"`
+	// StartedAt is when the current template was taken up last; steps that are
+	// edited on the way don't move it. Ours.
+	// +optional
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 	// Abort is true while the current attempt is taken back.
 	// +optional
 	Abort bool `json:"abort,omitempty"`

@@ -2808,6 +2808,10 @@ func (in *RolloutStatus) DeepCopyInto(out *RolloutStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.StartedAt != nil {
+		in, out := &in.StartedAt, &out.StartedAt
+		*out = (*in).DeepCopy()
+	}
 	if in.AbortedAt != nil {
 		in, out := &in.AbortedAt, &out.AbortedAt
 		*out = (*in).DeepCopy()

@@ -44,6 +44,7 @@ func Decide(in In) Plan {
 	note(said)
 	st, said = followReverts(in, st)
 	note(said)
+	st = keepStart(in, st)
 
 	p := Plan{}
 	var w weight
