@@ -17,6 +17,7 @@ import (
 // TestArgosDocumentsGoInUnchanged, in YAML and in JSON: a Rollout without a
 // router whose analysis comes at 25%.
 func TestArgosDocumentsGoInUnchanged(t *testing.T) {
+	t.Parallel()
 	for _, format := range []string{"yaml", "json"} {
 		t.Run(format, func(t *testing.T) {
 			s := begin(t, "argo-"+format)

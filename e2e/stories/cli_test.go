@@ -33,6 +33,7 @@ func (s *tale) shows(text string, wants ...string) {
 // TestTheCommandLine steers a canary: promote, abort, retry, and what they say
 // when they can't.
 func TestTheCommandLine(t *testing.T) {
+	t.Parallel()
 	s := begin(t, "cli")
 	s.commit("Add web v1", app("v1", "1", waitingSteps))
 	s.follow()

@@ -12,6 +12,7 @@ import (
 )
 
 func TestAGoodVersionIsPromoted(t *testing.T) {
+	t.Parallel()
 	s := begin(t, "promoted")
 	s.commit("Add web v1", app("v1", "1", quickSteps))
 	s.follow()
@@ -49,6 +50,7 @@ func TestAGoodVersionIsPromoted(t *testing.T) {
 }
 
 func TestABadVersionIsAbortedAndReverted(t *testing.T) {
+	t.Parallel()
 	s := begin(t, "reverted")
 	s.commit("Add web v1", app("v1", "1", quickSteps))
 	s.follow()
@@ -92,6 +94,7 @@ func TestABadVersionIsAbortedAndReverted(t *testing.T) {
 
 // TestC01_RejectedVersionIsHeld: automation pushes the bad version again.
 func TestC01_RejectedVersionIsHeld(t *testing.T) {
+	t.Parallel()
 	s := begin(t, "held")
 	s.commit("Add web v1", app("v1", "1", quickSteps))
 	s.follow()

@@ -136,6 +136,7 @@ func TestKillsAtRandomMoments(t *testing.T) {
 // TestAPersonPushesAllTheTime while reverts are made: nothing of theirs is lost,
 // the history stays linear, and the revert lands.
 func TestAPersonPushesAllTheTime(t *testing.T) {
+	t.Parallel()
 	s := begin(t, "pushes")
 	s.commit("Add web v1", app("v1", "1", quickSteps))
 	s.follow()
@@ -193,6 +194,7 @@ func second(name, version, quality, steps string) string {
 
 // TestC11_TwoAbortsInOneSecond: two Rollouts of one file, two commits, both there.
 func TestC11_TwoAbortsInOneSecond(t *testing.T) {
+	t.Parallel()
 	s := begin(t, "c11")
 	both := func(version string) map[string]string {
 		files := app(version, "1", waitingSteps)

@@ -80,6 +80,7 @@ func (s *tale) settled() []string {
 // TestSyncsLeaveTheWeightAlone: 50 syncs during a canary at 25% leave the weight
 // at 25 and make no write (laws 9 and 17, C35).
 func TestSyncsLeaveTheWeightAlone(t *testing.T) {
+	t.Parallel()
 	s := begin(t, "steady")
 	s.commit("Add web v1", app("v1", "1", waitingSteps))
 	s.follow()
@@ -103,6 +104,7 @@ func pausedAt25(o *v1alpha1.Rollout) bool {
 
 // TestAnUnrelatedCommitChangesNothing in the middle of a canary.
 func TestAnUnrelatedCommitChangesNothing(t *testing.T) {
+	t.Parallel()
 	s := begin(t, "unrelated")
 	s.commit("Add web v1", app("v1", "1", waitingSteps))
 	s.follow()
@@ -125,6 +127,7 @@ func TestAnUnrelatedCommitChangesNothing(t *testing.T) {
 
 // TestABadFileLeavesEverythingRunning and names the file and the line (law 15).
 func TestABadFileLeavesEverythingRunning(t *testing.T) {
+	t.Parallel()
 	s := begin(t, "badfile")
 	s.commit("Add web v1", app("v1", "1", quickSteps))
 	s.follow()
