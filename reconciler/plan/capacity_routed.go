@@ -84,15 +84,20 @@ func replaced(in In, st v1alpha1.RolloutStatus, b buckets) bool {
 }
 
 // retireAt is when a version that no Service names any more may lose its pods: a
-// delay after it was seen to have no traffic.
+// delay after it was seen to have no traffic. When nothing remembers what the
+// Services were made to select last, they must have been seen for a while.
 func retireAt(in In, st v1alpha1.RolloutStatus, rs ReplicaSet) time.Time {
 	if rs.ScaleDownAt != nil {
 		return *rs.ScaleDownAt
 	}
-	if since, zero := atZero(in, st); zero {
+	if since, zero := atZero(in, st); zero && in.Status.Canary.Weights != nil {
 		return since.Add(scaleDownDelay(in))
 	}
-	return in.Now.Add(scaleDownDelay(in))
+	delay := scaleDownDelay(in)
+	if _, canary := written(in); canary == "" {
+		delay = max(delay, settle)
+	}
+	return in.Now.Add(delay)
 }
 
 // candidateSize is what the current step asks for, and at least what the weight

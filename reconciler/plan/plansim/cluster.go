@@ -82,12 +82,14 @@ type Cluster struct {
 	generation int64
 	version    int64 // of the Rollout
 
-	rests       plan.In          // what the plan that is being carried out rests on
+	rests       plan.In // what the plan that is being carried out rests on
+	passes      int
 	attempts    map[int64]string // hash by attempt, as persisted
 	stepsEdited bool             // since the attempt began
 
-	history map[string][]any
-	seenAt  map[string]int
+	history   map[string][]any
+	changedAt map[string][]time.Time
+	seenAt    map[string]int
 	// rivalSeenAt is seenAt of the leader that was.
 	rivalSeenAt map[string]int
 	wakeAt      time.Time
@@ -122,7 +124,7 @@ func New(start time.Time, strategy v1alpha1.CanaryStrategy, replicas int32) *Clu
 		Endpoints:  true,
 		Behaviours: map[string]Behaviour{},
 		RevertOn:   []v1alpha1.AbortReason{v1alpha1.AbortFailed, v1alpha1.AbortDeadline, v1alpha1.AbortByPerson},
-		sets:       map[string]*set{}, Lag: map[string]int{}, history: map[string][]any{}, seenAt: map[string]int{}, rivalSeenAt: map[string]int{},
+		sets:       map[string]*set{}, Lag: map[string]int{}, history: map[string][]any{}, changedAt: map[string][]time.Time{}, seenAt: map[string]int{}, rivalSeenAt: map[string]int{},
 		working: map[string]*working{}, attempts: map[int64]string{},
 		route: route{stable: routers.MaxWeight},
 	}

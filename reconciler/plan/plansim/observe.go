@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/reconciler/plan"
@@ -28,6 +29,7 @@ type Read struct {
 // changed keeps a version of a kind of objects, for caches that lag behind.
 func (c *Cluster) changed(kind string) {
 	c.history[kind] = append(c.history[kind], c.snapshot(kind))
+	c.changedAt[kind] = append(c.changedAt[kind], c.Now)
 }
 
 func (c *Cluster) snapshot(kind string) any {
@@ -62,9 +64,16 @@ func (c *Cluster) snapshot(kind string) any {
 	return slices.Clone(c.reverts)
 }
 
+// longestLag is how long a cache is behind at most: what Decide remembers of the
+// Services may be lost, and then it can only wait.
+const longestLag = 4 * time.Second
+
 // cached is what the cache of a kind holds; it never goes back.
 func (c *Cluster) cached(kind string) any {
 	at := max(c.seenAt[kind], len(c.history[kind])-1-c.Lag[kind])
+	for kind == "services" && at+1 < len(c.history[kind]) && !c.Now.Before(c.changedAt[kind][at+1].Add(longestLag)) {
+		at++
+	}
 	c.seenAt[kind] = at
 	return c.history[kind][at]
 }
