@@ -53,29 +53,37 @@ func (f *clusterFlags) complete(cmd *cobra.Command, args []string, _ string) ([]
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	return f.completeNames(cmd.Context(), &v1alpha1.RolloutList{})
+}
+
+// completeNames names the objects of a kind to a shell.
+func (f *clusterFlags) completeNames(ctx context.Context, list client.ObjectList) ([]cobra.Completion, cobra.ShellCompDirective) {
 	c, namespace, err := f.client()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	names, err := rolloutNames(ctx, c, namespace)
+	names, err := namesOf(ctx, c, namespace, list)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-func rolloutNames(ctx context.Context, c client.Reader, namespace string) ([]string, error) {
-	var list v1alpha1.RolloutList
-	if err := c.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("listing Rollouts: %w", explained(err))
+func namesOf(ctx context.Context, c client.Reader, namespace string, list client.ObjectList) ([]string, error) {
+	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing: %w", explained(err))
 	}
 	var names []string
-	for _, rollout := range list.Items {
-		names = append(names, rollout.Name)
-	}
-	return names, nil
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		object, err := meta.Accessor(item)
+		if err == nil {
+			names = append(names, object.GetName())
+		}
+		return err
+	})
+	return names, err
 }
 
 // oneRollout wants the name of one Rollout; with a least of 0 none will do.

@@ -169,7 +169,7 @@ func TestWrongUsageIsRefused(t *testing.T) {
 		"two sources":     {args: []string{"proxy", "--config", "a", "--httproute", "b"}, says: "config httproute"},
 		"nothing to do":   {args: []string{"prometheus"}, says: "nothing to scrape"},
 		"bad header":      {args: []string{"load", "http://a", "-H", "x"}, says: `"Name: value"`},
-		"bad format":      {args: []string{"load", "http://a", "-o", "yaml"}, says: "the only one is json"},
+		"bad format":      {args: []string{"load", "http://a", "-o", "yaml"}, says: "not an output format here; use json"},
 		"bad time":        {args: []string{"query", "http://a", "up", "--time", "noon"}, says: "RFC 3339"},
 	}
 	for name, tc := range tests {

@@ -52,7 +52,7 @@ answered.`,
 	flags.IntVar(&f.options.MaxInFlight, "max-in-flight", load.DefaultMaxInFlight, "requests that may wait for an answer together")
 	flags.StringArrayVarP(&f.headers, "header", "H", nil, `header to send, "Name: value"; can be repeated`)
 	flags.StringVar(&f.metrics, "metrics", "", "address to serve /metrics on, if wanted")
-	f.output.register(flags)
+	f.output.register(cmd, formatJSON)
 	return cmd
 }
 

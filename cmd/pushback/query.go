@@ -53,7 +53,7 @@ a series. An expression that the server refuses is an error with its words.`,
 	flags := cmd.Flags()
 	flags.StringVar(&at, "time", "", "moment to evaluate at, RFC 3339 or seconds since 1970 (default now)")
 	flags.DurationVar(&timeout, "timeout", 30*time.Second, "how long the server may take")
-	output.register(flags)
+	output.register(cmd, formatJSON)
 	return cmd
 }
 

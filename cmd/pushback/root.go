@@ -31,10 +31,15 @@ and has the small servers that the demo and the tests are made of.`,
 	cmd.AddGroup(&cobra.Group{ID: groupRollout, Title: "Rollouts:"}, &cobra.Group{ID: groupLab, Title: "Lab servers and tools:"})
 	addTo(cmd, groupRollout,
 		newGetCommand(),
+		newListCommand(),
 		newStatusCommand(),
+		newHistoryCommand(),
 		newPromoteCommand(),
+		newPauseCommand(),
+		newResumeCommand(),
 		newAbortCommand(),
 		newRetryCommand(),
+		newTerminateCommand(),
 	)
 	addTo(cmd, groupLab,
 		newAppCommand(),
@@ -63,7 +68,12 @@ func nameAfter(root *cobra.Command, invokedAs string) {
 	}
 	name := strings.ReplaceAll(base, "-", " ")
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: name}
-	for _, c := range append(root.Commands(), root) {
-		c.Example = strings.ReplaceAll("\n"+c.Example, "\n  "+programName+" ", "\n  "+name+" ")[1:]
+	renameExamples(root, name)
+}
+
+func renameExamples(cmd *cobra.Command, name string) {
+	cmd.Example = strings.ReplaceAll("\n"+cmd.Example, "\n  "+programName+" ", "\n  "+name+" ")[1:]
+	for _, c := range cmd.Commands() {
+		renameExamples(c, name)
 	}
 }

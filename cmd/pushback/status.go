@@ -40,7 +40,7 @@ func newStatusCommand() *cobra.Command {
 		Short: "Wait for the outcome of a rollout",
 		Long: "Prints each change of phase, step or message until the Rollout is Healthy or Degraded.\n" +
 			"Exit code 0: Healthy (or, with --watch=false, anything but Degraded). 1: Degraded, or it could not be read.\n" +
-			"2: the timeout passed. 130: interrupted.",
+			"2: the timeout passed while it was Progressing or Paused. 130: interrupted.",
 		Example: "  pushback status shop\n  pushback status shop --timeout 10m\n  pushback status shop --watch=false -o json",
 		Args:    oneRollout(1),
 	}
@@ -48,7 +48,7 @@ func newStatusCommand() *cobra.Command {
 	cmd.ValidArgsFunction = reach.complete
 	cmd.Flags().BoolVarP(&watch, "watch", "w", true, "wait until it is Healthy or Degraded")
 	cmd.Flags().DurationVarP(&timeout, "timeout", "t", 0, "give up after this long; 0 waits for ever")
-	output.register(cmd.Flags())
+	output.registerAll(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, namespace, err := reach.client()
 		if err != nil {
@@ -61,7 +61,7 @@ func newStatusCommand() *cobra.Command {
 			defer cancel()
 		}
 		key := types.NamespacedName{Namespace: namespace, Name: args[0]}
-		return watchStatus(ctx, cmd.OutOrStdout(), c, key, watch, output.json())
+		return watchStatus(ctx, cmd.OutOrStdout(), c, key, watch, output)
 	}
 	return cmd
 }
@@ -72,6 +72,9 @@ type statusLine struct {
 	Step    string                `json:"step,omitempty"`
 	Weight  int32                 `json:"weight"`
 	Message string                `json:"message,omitempty"`
+	// Commit and Template that Git declares.
+	Commit   string `json:"commit,omitempty"`
+	Template string `json:"template,omitempty"`
 }
 
 func lineOf(rollout *v1alpha1.Rollout) statusLine {
@@ -81,6 +84,9 @@ func lineOf(rollout *v1alpha1.Rollout) statusLine {
 	}
 	if rollout.Status.ObservedGeneration != rollout.Generation || rollout.Status.Phase == "" {
 		line = statusLine{Phase: v1alpha1.RolloutPhaseProgressing, Message: statusText(rollout)}
+	}
+	if current := rollout.Status.Git.Current; current != nil {
+		line.Commit, line.Template = current.ShortCommit, current.Hash
 	}
 	return line
 }
@@ -101,8 +107,14 @@ func statusText(rollout *v1alpha1.Rollout) string {
 // statusPoll is how often the Rollout is read.
 const statusPoll = 500 * time.Millisecond
 
-func watchStatus(ctx context.Context, out io.Writer, c client.Reader, key types.NamespacedName, watch, asJSON bool) error {
+func watchStatus(ctx context.Context, out io.Writer, c client.Reader, key types.NamespacedName, watch bool, output outputFlag) error {
 	var last statusLine
+	if output.name() { // said once: the exit code tells the rest
+		if _, err := fmt.Fprintln(out, rolloutName(key.Name)); err != nil {
+			return err
+		}
+		out = io.Discard
+	}
 	for {
 		rollout, err := readRollout(ctx, c, key)
 		if err != nil && ctx.Err() != nil {
@@ -113,7 +125,7 @@ func watchStatus(ctx context.Context, out io.Writer, c client.Reader, key types.
 		}
 		line := lineOf(rollout)
 		if line != last {
-			if err := printStatus(out, line, asJSON); err != nil {
+			if err := printStatus(out, line, last == statusLine{}, output); err != nil {
 				return err
 			}
 			last = line
@@ -144,14 +156,29 @@ func outOfTime(ctx context.Context, name string, last statusLine) error {
 	return &exitError{code: exitInterrupted, text: fmt.Sprintf("interrupted: %s is %s", name, what)}
 }
 
-func printStatus(out io.Writer, line statusLine, asJSON bool) error {
-	if asJSON {
+// printStatus prints a line; as YAML a document, and as JSON one line.
+func printStatus(out io.Writer, line statusLine, first bool, output outputFlag) error {
+	if output.json() {
 		return json.NewEncoder(out).Encode(line)
 	}
-	text := fmt.Sprintf("%-11s  step %-6s  weight %3d  %s", line.Phase, orDash(line.Step), line.Weight, line.Message)
+	if output.structured() {
+		text, err := output.encode(line)
+		if !first {
+			text = output.separator() + text
+		}
+		return errors.Join(err, written(io.WriteString(out, text)))
+	}
+	commit := ""
+	if output.wide() {
+		commit = fmt.Sprintf("commit %-7s  template %-10s  ", orDash(line.Commit), orDash(line.Template))
+	}
+	text := fmt.Sprintf("%-11s  step %-6s  weight %3d  %s%s", line.Phase, orDash(line.Step), line.Weight, commit, line.Message)
 	_, err := fmt.Fprintln(out, strings.TrimRight(text, " "))
 	return err
 }
+
+// written is the error of a write.
+func written(_ int, err error) error { return err }
 
 func orDash(text string) string {
 	if text == "" {

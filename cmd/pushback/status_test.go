@@ -28,10 +28,15 @@ func TestStatusExitsByPhase(t *testing.T) {
 	tests := map[string]struct {
 		status func(*v1alpha1.Rollout)
 		watch  bool
+		format string
 		code   int
 		want   string
 	}{
-		"Healthy":        {status: phase(v1alpha1.RolloutPhaseHealthy, ""), watch: true, want: "Healthy      step 1/3     weight  25\n"},
+		"Healthy":          {status: phase(v1alpha1.RolloutPhaseHealthy, ""), watch: true, want: "Healthy      step 1/3     weight  25\n"},
+		"Healthy, by name": {status: phase(v1alpha1.RolloutPhaseHealthy, ""), watch: true, format: formatName, want: "rollout.pushback.dev/shop\n"},
+		"Healthy, as YAML": {status: phase(v1alpha1.RolloutPhaseHealthy, ""), watch: true, format: formatYAML, want: "phase: Healthy\nstep: 1/3\nweight: 25\n"},
+		"Healthy, wide": {status: phase(v1alpha1.RolloutPhaseHealthy, ""), watch: true, format: formatWide,
+			want: "Healthy      step 1/3     weight  25  commit -        template -\n"},
 		"Degraded":       {status: phase(v1alpha1.RolloutPhaseDegraded, "failed"), watch: true, code: 1, want: "Degraded     step 1/3     weight  25  failed\n"},
 		"Degraded, once": {status: phase(v1alpha1.RolloutPhaseDegraded, "failed"), code: 1, want: "Degraded     step 1/3     weight  25  failed\n"},
 		"Paused, once":   {status: phase(v1alpha1.RolloutPhasePaused, "waits"), want: "Paused       step 1/3     weight  25  waits\n"},
@@ -48,7 +53,7 @@ func TestStatusExitsByPhase(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
 			var out bytes.Buffer
-			err := watchStatus(ctx, &out, undisturbed(t, shop(tt.status)), shopKey, tt.watch, false)
+			err := watchStatus(ctx, &out, undisturbed(t, shop(tt.status)), shopKey, tt.watch, outputFlag{format: tt.format})
 			if got := codeOf(err); got != tt.code {
 				t.Errorf("exit code %d (%v), want %d", got, err, tt.code)
 			}
@@ -91,7 +96,7 @@ func TestStatusPrintsEachChangeOnce(t *testing.T) {
 		},
 	})
 	var out bytes.Buffer
-	if err := watchStatus(t.Context(), &out, c, shopKey, true, true); err != nil {
+	if err := watchStatus(t.Context(), &out, c, shopKey, true, outputFlag{format: formatJSON}); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"phase":"Paused","step":"1/3","weight":25,"message":"CanaryPauseStep"}
@@ -123,7 +128,7 @@ func TestStatusEndsByContext(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := watchStatus(tt.ctx, &bytes.Buffer{}, failing, shopKey, true, false)
+			err := watchStatus(tt.ctx, &bytes.Buffer{}, failing, shopKey, true, outputFlag{})
 			if got := codeOf(err); got != tt.code {
 				t.Errorf("exit code %d (%v), want %d", got, err, tt.code)
 			}

@@ -28,8 +28,34 @@ type verb struct {
 	target func(*v1alpha1.Rollout) (string, error)
 }
 
+// done is what a verb did, for programs.
+type done struct {
+	Namespace string `json:"namespace"`
+	Rollout   string `json:"rollout"`
+	Verb      string `json:"verb"`
+	// Next says what happens now.
+	Next  string                `json:"next"`
+	Phase v1alpha1.RolloutPhase `json:"phase"`
+	Step  string                `json:"step,omitempty"`
+}
+
+// say prints what a verb did.
+func (d done) say(out io.Writer, output outputFlag) error {
+	text := fmt.Sprintf("%s: %s. %s\n", d.Rollout, d.Verb, d.Next)
+	switch {
+	case output.structured():
+		var err error
+		if text, err = output.encode(d); err != nil {
+			return err
+		}
+	case output.name():
+		text = rolloutName(d.Rollout) + "\n"
+	}
+	return written(io.WriteString(out, text))
+}
+
 // runVerb writes the annotation and waits for the controller's answer.
-func runVerb(ctx context.Context, out io.Writer, c client.Client, key types.NamespacedName, v verb, timeout time.Duration) error {
+func runVerb(ctx context.Context, out io.Writer, c client.Client, key types.NamespacedName, v verb, timeout time.Duration, output outputFlag) error {
 	rollout, err := readRollout(ctx, c, key)
 	if err != nil {
 		return err
@@ -50,8 +76,8 @@ func runVerb(ctx context.Context, out io.Writer, c client.Client, key types.Name
 	if refused := answered.Status.Verbs[name].Refused; refused != "" {
 		return fmt.Errorf("%s was refused: %s", name, refused)
 	}
-	fmt.Fprintf(out, "%s: %s. %s\n", key.Name, name, v.next(answered))
-	return nil
+	return done{Namespace: key.Namespace, Rollout: key.Name, Verb: name, Next: v.next(answered),
+		Phase: answered.Status.Phase, Step: answered.Status.Step}.say(out, output)
 }
 
 // hash is the template that the verb is meant for.
@@ -114,17 +140,19 @@ func newToken() string {
 // addVerb adds a command that runs a verb on one Rollout.
 func addVerb(use, short, long, example string, pick func() verb) *cobra.Command {
 	var timeout time.Duration
+	var output outputFlag
 	cmd := &cobra.Command{Use: use + " ROLLOUT", Short: short, Long: long, Example: example, Args: oneRollout(1)}
 	reach := addClusterFlags(cmd)
 	cmd.ValidArgsFunction = reach.complete
 	cmd.Flags().DurationVar(&timeout, "wait", 15*time.Second, "how long to wait for the controller's answer")
+	output.register(cmd, formatJSON, formatYAML, formatName)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, namespace, err := reach.client()
 		if err != nil {
 			return err
 		}
 		key := types.NamespacedName{Namespace: namespace, Name: args[0]}
-		return runVerb(cmd.Context(), cmd.OutOrStdout(), c, key, pick(), timeout)
+		return runVerb(cmd.Context(), cmd.OutOrStdout(), c, key, pick(), timeout, output)
 	}
 	return cmd
 }

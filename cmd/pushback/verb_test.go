@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -76,7 +77,7 @@ func answering(t *testing.T, o *v1alpha1.Rollout, answer func(*v1alpha1.Rollout,
 			if err := c.Get(ctx, client.ObjectKeyFromObject(object), &now); err != nil {
 				return err
 			}
-			for _, name := range []string{"promote", "promote-full", "abort", "retry"} {
+			for _, name := range []string{"promote", "promote-full", "abort", "retry", "pause", "resume"} {
 				parts := strings.Split(now.Annotations[v1alpha1.GroupVersion.Group+"/"+name], "/")
 				if len(parts) == 3 {
 					now.Status.Verbs = map[string]v1alpha1.VerbStatus{name: {Token: parts[2]}}
@@ -107,6 +108,8 @@ func TestVerbsAreAimedAtWhatWasRead(t *testing.T) {
 		"promote":                             {verb: promoteVerb(false), status: inCanary, want: "bbbbbbbbbb/1/"},
 		"promote --full":                      {verb: promoteVerb(true), status: inCanary, want: "bbbbbbbbbb/1/"},
 		"abort":                               {verb: abortVerb(false), status: inCanary, want: "bbbbbbbbbb/1/"},
+		"pause":                               {verb: pauseVerb(), status: inCanary, want: "bbbbbbbbbb/1/"},
+		"resume":                              {verb: resumeVerb(), status: inCanary, want: "bbbbbbbbbb/1/"},
 		"retry of the current version":        {verb: retryVerb(""), status: inCanary, want: "bbbbbbbbbb/1/"},
 		"retry of the declared, held version": {verb: retryVerb(""), status: isHeld, want: held + "/1/"},
 		"retry of an earlier version":         {verb: retryVerb("cccccccccc"), status: isHeld, want: "cccccccccc/1/"},
@@ -114,7 +117,7 @@ func TestVerbsAreAimedAtWhatWasRead(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := answering(t, shop(tt.status), func(*v1alpha1.Rollout, string) {})
-			if err := runVerb(t.Context(), &bytes.Buffer{}, c, shopKey, tt.verb, time.Minute); err != nil {
+			if err := runVerb(t.Context(), &bytes.Buffer{}, c, shopKey, tt.verb, time.Minute, outputFlag{}); err != nil {
 				t.Fatal(err)
 			}
 			after, err := readRollout(t.Context(), c, shopKey)
@@ -138,7 +141,7 @@ func TestAbortKeepGitCarriesTheToken(t *testing.T) {
 	c := answering(t, shop(inCanary), func(o *v1alpha1.Rollout, _ string) {
 		o.Status.Rejected = []v1alpha1.RejectedVersion{{Hash: "bbbbbbbbbb", Revert: v1alpha1.RevertPhaseNone, RevertReason: "a person said so"}}
 	})
-	if err := runVerb(t.Context(), &out, c, shopKey, abortVerb(true), time.Minute); err != nil {
+	if err := runVerb(t.Context(), &out, c, shopKey, abortVerb(true), time.Minute, outputFlag{}); err != nil {
 		t.Fatal(err)
 	}
 	after, err := readRollout(t.Context(), c, shopKey)
@@ -166,6 +169,15 @@ func TestVerbsSayWhatHappens(t *testing.T) {
 			want: "shop: promote-full. The remaining steps are skipped; all traffic goes to the new version as soon as it is available\n"},
 		"abort": {verb: abortVerb(false), answer: func(*v1alpha1.Rollout, string) {},
 			want: "shop: abort. All traffic goes back to the stable version, and a revert commit follows\n"},
+		"pause": {verb: pauseVerb(), answer: func(*v1alpha1.Rollout, string) {},
+			want: "shop: pause. It stays as it is (step 1/3) until resume; an abort still moves the traffic back\n"},
+		"resume": {verb: resumeVerb(), answer: func(o *v1alpha1.Rollout, _ string) { o.Status.Phase = v1alpha1.RolloutPhaseProgressing },
+			want: "shop: resume. It goes on at step 1/3\n"},
+		"resume into the pause of a step": {verb: resumeVerb(), answer: func(*v1alpha1.Rollout, string) {},
+			want: "shop: resume. It goes on at step 1/3, where it waits: CanaryPauseStep\n"},
+		"resume of nothing in progress": {verb: resumeVerb(), answer: func(o *v1alpha1.Rollout, _ string) {
+			o.Status.Phase, o.Status.StableRS = v1alpha1.RolloutPhaseHealthy, o.Status.CurrentPodHash
+		}, want: "shop: resume. The next version that Git declares is taken up\n"},
 		"retry": {verb: retryVerb(""), answer: func(o *v1alpha1.Rollout, _ string) { o.Status.Attempt = 3 },
 			want: "shop: retry. Attempt 3 starts at the first step with no traffic\n"},
 		"retry of what Git does not declare": {verb: retryVerb("cccccccccc"),
@@ -175,7 +187,7 @@ func TestVerbsSayWhatHappens(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := runVerb(t.Context(), &out, answering(t, shop(inCanary), tt.answer), shopKey, tt.verb, time.Minute); err != nil {
+			if err := runVerb(t.Context(), &out, answering(t, shop(inCanary), tt.answer), shopKey, tt.verb, time.Minute, outputFlag{}); err != nil {
 				t.Fatal(err)
 			}
 			if out.String() != tt.want {
@@ -203,7 +215,7 @@ func TestVerbsFailWithTheReason(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			err := runVerb(t.Context(), &out, tt.cluster, shopKey, promoteVerb(false), time.Millisecond)
+			err := runVerb(t.Context(), &out, tt.cluster, shopKey, promoteVerb(false), time.Millisecond, outputFlag{})
 			if err == nil {
 				t.Fatalf("no error, said %q", out.String())
 			}
@@ -225,7 +237,7 @@ func TestAVerbWaitsForItsOwnToken(t *testing.T) {
 		inCanary(o)
 		o.Status.Verbs = map[string]v1alpha1.VerbStatus{"promote": {Token: "somebody"}}
 	}))
-	err := runVerb(t.Context(), &bytes.Buffer{}, c, shopKey, promoteVerb(false), time.Millisecond)
+	err := runVerb(t.Context(), &bytes.Buffer{}, c, shopKey, promoteVerb(false), time.Millisecond, outputFlag{})
 	if err == nil || !strings.Contains(err.Error(), "did not answer") {
 		t.Errorf("error %v, want that nobody answered", err)
 	}
@@ -240,7 +252,7 @@ func TestWrongUsage(t *testing.T) {
 	}{
 		"no name":      {args: []string{"promote"}, want: "promote takes the name of one Rollout, and got 0: see 'pushback promote --help'"},
 		"two names":    {args: []string{"get", "a", "b"}, want: "get takes the name of one Rollout, and got 2"},
-		"wrong output": {args: []string{"status", "shop", "-o", "yaml"}, want: "the only one is json"},
+		"wrong output": {args: []string{"status", "shop", "-o", "xml"}, want: `"xml" is not an output format here; use json, yaml, wide, name`},
 		"no cluster":   {args: []string{"get"}, want: "no cluster to talk to: none of /nonexistent/config exists"},
 	}
 	for name, tt := range tests {
@@ -255,7 +267,7 @@ func TestWrongUsage(t *testing.T) {
 func TestShellsCompleteRollouts(t *testing.T) {
 	elsewhere := shop(inCanary)
 	elsewhere.Namespace, elsewhere.Name = "bank", "teller"
-	names, err := rolloutNames(t.Context(), cluster(t, shop(inCanary), elsewhere), "shop")
+	names, err := namesOf(t.Context(), cluster(t, shop(inCanary), elsewhere), "shop", &v1alpha1.RolloutList{})
 	if err != nil || len(names) != 1 || names[0] != "shop" {
 		t.Errorf("%v, %v; want shop alone", names, err)
 	}
@@ -270,7 +282,7 @@ func TestAClusterWithoutPushback(t *testing.T) {
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return missing },
 	})
 	_, one := readRollout(t.Context(), c, shopKey)
-	_, all := renderList(t.Context(), c, "shop", false, false)
+	_, all := drawn(t, readList(c, "shop", false, outputFlag{}), style{})
 	for _, err := range []error{one, all} {
 		if !meta.IsNoMatchError(err) || !strings.Contains(err.Error(), "-k manifests/install") {
 			t.Errorf("error %v does not say how to install", err)
@@ -281,5 +293,40 @@ func TestAClusterWithoutPushback(t *testing.T) {
 func TestReadingFindsNothing(t *testing.T) {
 	if _, err := readRollout(t.Context(), cluster(t), shopKey); !apierrors.IsNotFound(err) {
 		t.Errorf("%v, want a NotFound", err)
+	}
+}
+
+func TestVerbsPrintForPrograms(t *testing.T) {
+	tests := map[string]string{
+		formatJSON: `{
+  "namespace": "shop",
+  "rollout": "shop",
+  "verb": "pause",
+  "next": "It stays as it is (step 1/3) until resume; an abort still moves the traffic back",
+  "phase": "Paused",
+  "step": "1/3"
+}
+`,
+		formatYAML: `namespace: shop
+next: It stays as it is (step 1/3) until resume; an abort still moves the traffic
+  back
+phase: Paused
+rollout: shop
+step: 1/3
+verb: pause
+`,
+		formatName: "rollout.pushback.dev/shop\n",
+	}
+	for format, want := range tests {
+		t.Run(format, func(t *testing.T) {
+			var out bytes.Buffer
+			c := answering(t, shop(inCanary), func(*v1alpha1.Rollout, string) {})
+			if err := runVerb(t.Context(), &out, c, shopKey, pauseVerb(), time.Minute, outputFlag{format: format}); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, out.String()); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
 	}
 }

@@ -1,23 +1,23 @@
 package main
 
 import (
-	"context"
-	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 )
 
-// view is all that `get ROLLOUT` shows; -o json prints it as it is.
+// view is all that `get ROLLOUT` shows; -o json and yaml print it as it is.
 type view struct {
 	Namespace string                   `json:"namespace"`
 	Name      string                   `json:"name"`
+	Created   time.Time                `json:"created,omitzero"`
 	Phase     v1alpha1.RolloutPhase    `json:"phase"`
 	Message   string                   `json:"message,omitempty"`
 	Step      string                   `json:"step,omitempty"`
@@ -42,17 +42,22 @@ type stepView struct {
 
 // versionView is one ReplicaSet.
 type versionView struct {
-	Revision  string `json:"revision"`
-	Hash      string `json:"hash"`
-	Role      string `json:"role"`
-	Pods      int32  `json:"pods"`
-	Available int32  `json:"available"`
-	Commit    string `json:"commit,omitempty"`
+	Revision  string    `json:"revision"`
+	Hash      string    `json:"hash"`
+	Role      string    `json:"role"`
+	Pods      int32     `json:"pods"`
+	Available int32     `json:"available"`
+	Commit    string    `json:"commit,omitempty"`
+	Subject   string    `json:"subject,omitempty"`
+	Created   time.Time `json:"created,omitzero"`
+	// PodList are its pods, by name.
+	PodList []podView `json:"podList,omitempty"`
 }
 
 // runView is one AnalysisRun.
 type runView struct {
 	Name    string                 `json:"name"`
+	Hash    string                 `json:"hash,omitempty"`
 	Phase   v1alpha1.AnalysisPhase `json:"phase"`
 	Message string                 `json:"message,omitempty"`
 	Metrics []metricView           `json:"metrics,omitempty"`
@@ -76,10 +81,11 @@ type revertView struct {
 	created time.Time
 }
 
-// observeView reads everything that belongs to a Rollout.
-func observeView(ctx context.Context, c client.Reader, rollout *v1alpha1.Rollout) (view, error) {
+// summaryOf is what a Rollout says by itself.
+func summaryOf(rollout *v1alpha1.Rollout) view {
 	out := view{
-		Namespace: rollout.Namespace, Name: rollout.Name, Phase: rollout.Status.Phase, Message: rollout.Status.Message,
+		Namespace: rollout.Namespace, Name: rollout.Name, Created: rollout.CreationTimestamp.Time,
+		Phase: rollout.Status.Phase, Message: rollout.Status.Message,
 		Step: rollout.Status.Step, Attempt: rollout.Status.Attempt, Weights: rollout.Status.Canary.Weights,
 		Desired: 1, Available: rollout.Status.AvailableReplicas,
 		Stable: rollout.Status.Git.Stable, Current: rollout.Status.Git.Current, Steps: stepsOf(rollout),
@@ -91,47 +97,45 @@ func observeView(ctx context.Context, c client.Reader, rollout *v1alpha1.Rollout
 	if rollout.Spec.Replicas != nil {
 		out.Desired = *rollout.Spec.Replicas
 	}
-	in := client.InNamespace(rollout.Namespace)
-	var sets appsv1.ReplicaSetList
-	if err := c.List(ctx, &sets, in, client.HasLabels{v1alpha1.TemplateHashLabel}); err != nil {
-		return out, fmt.Errorf("listing ReplicaSets: %w", err)
-	}
-	for i := range sets.Items {
-		if metav1.IsControlledBy(&sets.Items[i], rollout) {
-			out.Versions = append(out.Versions, versionOf(rollout, &sets.Items[i]))
-		}
-	}
-	sort.Slice(out.Versions, func(i, j int) bool { return revisionNumber(out.Versions[i]) > revisionNumber(out.Versions[j]) })
-	var runs v1alpha1.AnalysisRunList
-	if err := c.List(ctx, &runs, in, client.MatchingLabels{v1alpha1.RolloutNameLabel: rollout.Name}); err != nil {
-		return out, fmt.Errorf("listing AnalysisRuns: %w", err)
-	}
-	for i := range runs.Items {
-		out.Runs = append(out.Runs, runOf(&runs.Items[i]))
-	}
-	sort.Slice(out.Runs, func(i, j int) bool {
-		return newerFirst(out.Runs[i].created, out.Runs[j].created, out.Runs[i].Name, out.Runs[j].Name)
-	})
-	var reverts v1alpha1.RevertList
-	if err := c.List(ctx, &reverts, in, client.MatchingLabels{v1alpha1.RolloutNameLabel: rollout.Name}); err != nil {
-		return out, fmt.Errorf("listing Reverts: %w", err)
-	}
-	for _, revert := range reverts.Items {
-		status := revert.Status
-		out.Reverts = append(out.Reverts, revertView{Name: revert.Name, Phase: status.Phase, Reason: status.Reason,
-			Commit: status.Commit, Message: status.Message, created: revert.CreationTimestamp.Time})
-	}
-	sort.Slice(out.Reverts, func(i, j int) bool {
-		return newerFirst(out.Reverts[i].created, out.Reverts[j].created, out.Reverts[i].Name, out.Reverts[j].Name)
-	})
-	return out, nil
+	return out
 }
 
-func newerFirst(a, b time.Time, aName, bName string) bool {
-	if !a.Equal(b) {
-		return a.After(b)
+// viewOf is a Rollout with everything that belongs to it.
+func viewOf(rollout *v1alpha1.Rollout, all belongings) view {
+	out := summaryOf(rollout)
+	commits := commitsOf(rollout, all.sources)
+	for i := range all.sets {
+		if set := &all.sets[i]; metav1.IsControlledBy(set, rollout) {
+			out.Versions = append(out.Versions, versionOf(rollout, set, all.pods, commits))
+		}
 	}
-	return aName > bName
+	sort.SliceStable(out.Versions, func(i, j int) bool { return revisionNumber(out.Versions[i]) > revisionNumber(out.Versions[j]) })
+	named := func(o metav1.Object) bool {
+		return o.GetNamespace() == rollout.Namespace && o.GetLabels()[v1alpha1.RolloutNameLabel] == rollout.Name
+	}
+	for i := range all.runs {
+		if run := &all.runs[i]; named(run) {
+			out.Runs = append(out.Runs, runOf(run))
+		}
+	}
+	slices.SortFunc(out.Runs, func(a, b runView) int { return newestFirst(a.created, b.created, a.Name, b.Name) })
+	for i := range all.reverts {
+		if revert := &all.reverts[i]; named(revert) {
+			out.Reverts = append(out.Reverts, revertOf(revert))
+		}
+	}
+	slices.SortFunc(out.Reverts, func(a, b revertView) int { return newestFirst(a.created, b.created, a.Name, b.Name) })
+	return out
+}
+
+func newestFirst(a, b time.Time, aName, bName string) int {
+	switch {
+	case a.After(b), a.Equal(b) && aName > bName:
+		return -1
+	case a.Equal(b) && aName == bName:
+		return 0
+	}
+	return 1
 }
 
 func revisionNumber(v versionView) int64 {
@@ -139,30 +143,33 @@ func revisionNumber(v versionView) int64 {
 	return number
 }
 
-func versionOf(rollout *v1alpha1.Rollout, set *appsv1.ReplicaSet) versionView {
+func versionOf(rollout *v1alpha1.Rollout, set *appsv1.ReplicaSet, pods []corev1.Pod, commits map[string]v1alpha1.GitVersion) versionView {
 	hash := set.Labels[v1alpha1.TemplateHashLabel]
 	out := versionView{
-		Revision: set.Annotations[v1alpha1.RevisionAnnotation], Hash: hash,
+		Revision: set.Annotations[v1alpha1.RevisionAnnotation], Hash: hash, Created: set.CreationTimestamp.Time,
 		Pods: set.Status.Replicas, Available: set.Status.AvailableReplicas, Role: set.Annotations[v1alpha1.RoleAnnotation],
+		Commit: commits[hash].ShortCommit, Subject: commits[hash].Subject,
 	}
 	switch {
 	case hash == rollout.Status.StableRS:
-		out.Role = "stable"
+		out.Role = v1alpha1.RoleStable
 	case hash == rollout.Status.CurrentPodHash && out.Role == "":
 		out.Role = "canary"
 	case out.Role == "":
 		out.Role = "old"
 	}
-	for _, known := range []*v1alpha1.GitVersion{rollout.Status.Git.Stable, rollout.Status.Git.Current} {
-		if known != nil && known.Hash == hash {
-			out.Commit = known.ShortCommit
+	for i := range pods {
+		if metav1.IsControlledBy(&pods[i], set) {
+			out.PodList = append(out.PodList, podOf(&pods[i]))
 		}
 	}
+	slices.SortFunc(out.PodList, func(a, b podView) int { return newestFirst(b.Created, a.Created, b.Name, a.Name) })
 	return out
 }
 
 func runOf(run *v1alpha1.AnalysisRun) runView {
-	out := runView{Name: run.Name, Phase: run.Status.Phase, Message: run.Status.Message, created: run.CreationTimestamp.Time}
+	out := runView{Name: run.Name, Hash: run.Labels[v1alpha1.TemplateHashLabel], Phase: run.Status.Phase,
+		Message: run.Status.Message, created: run.CreationTimestamp.Time}
 	for _, result := range run.Status.MetricResults {
 		metric := metricView{Name: result.Name, Phase: result.Phase}
 		for _, m := range result.Measurements {
@@ -177,52 +184,8 @@ func runOf(run *v1alpha1.AnalysisRun) runView {
 	return out
 }
 
-// stepsOf tells what each step does and how far the update is.
-func stepsOf(rollout *v1alpha1.Rollout) []stepView {
-	canary := rollout.Spec.Strategy.Canary
-	if canary == nil {
-		return nil
-	}
-	current := int32(0)
-	if rollout.Status.CurrentStepIndex != nil {
-		current = *rollout.Status.CurrentStepIndex
-	}
-	var out []stepView
-	for i, step := range canary.Steps {
-		state := "todo"
-		switch {
-		case int32(i) < current:
-			state = "done"
-		case int32(i) == current && rollout.Status.StableRS != rollout.Status.CurrentPodHash && !rollout.Status.Abort:
-			state = "current"
-		}
-		out = append(out, stepView{Text: stepText(step), State: state})
-	}
-	return out
-}
-
-func stepText(step v1alpha1.CanaryStep) string {
-	switch {
-	case step.SetWeight != nil:
-		return fmt.Sprintf("setWeight %d", *step.SetWeight)
-	case step.Pause != nil && step.Pause.Duration == nil:
-		return "pause until promoted"
-	case step.Pause != nil:
-		return "pause " + step.Pause.Duration.String()
-	case step.Analysis != nil:
-		text := "analysis"
-		for _, t := range step.Analysis.Templates {
-			text += " " + t.TemplateName
-		}
-		return text
-	case step.SetCanaryScale != nil:
-		return "setCanaryScale"
-	case step.Experiment != nil:
-		return "experiment"
-	case step.SetHeaderRoute != nil:
-		return "setHeaderRoute " + step.SetHeaderRoute.Name
-	case step.SetMirrorRoute != nil:
-		return "setMirrorRoute " + step.SetMirrorRoute.Name
-	}
-	return "unknown step"
+func revertOf(revert *v1alpha1.Revert) revertView {
+	status := revert.Status
+	return revertView{Name: revert.Name, Phase: status.Phase, Reason: status.Reason,
+		Commit: status.Commit, Message: status.Message, created: revert.CreationTimestamp.Time}
 }

@@ -45,7 +45,16 @@ func TestTheCommandLine(t *testing.T) {
 	s.commit("Release web v2", app("v2", "1", waitingSteps))
 	s.await("the pause at 25%", pausedAt25)
 	s.shows(s.cli(0, "get"), "web", "Paused", "25")
-	s.shows(s.cli(0, "get", "web"), "Paused", "canary 25", "[x] 1 setWeight 25", "[>] 2 pause", "Release web v2")
+	s.shows(s.cli(0, "list", "-o", "wide"), "web", "Paused", "25", "TEMPLATE")
+	s.shows(s.cli(0, "get", "web"), "Paused", "canary 25", "[x] 1 setWeight 25", "[>] 2 pause", "Release web v2", "pod web-", "1/1  Running")
+	s.shows(s.cli(0, "history", "web"), "current", "Release web v2", "stable", "Add web v1")
+	s.shows(s.cli(1, "resume", "web"), "refused", "promote ends the pause of a step")
+	s.shows(s.cli(0, "pause", "web"), "It stays as it is")
+	s.await("the pause by a person", func(o *v1alpha1.Rollout) bool { return o.Status.Message == "manually paused" })
+	s.shows(s.cli(1, "pause", "web"), "refused", "paused already")
+	s.shows(s.cli(0, "resume", "web"), "It goes on")
+	s.await("the pause at 25% after it", pausedAt25)
+	s.shows(s.cli(2, "status", "web", "--timeout", "1s"), "Paused", "the timeout passed")
 	var view struct {
 		Phase   string
 		Weights v1alpha1.TrafficWeights

@@ -49,6 +49,7 @@ func (a *Applier) keepSource(ctx context.Context, in In, o *object, rollout *uns
 	if err != nil {
 		return err
 	}
+	packed.Subject = shorten(in.Commit.Subject)
 	data, err := json.Marshal(packed)
 	if err != nil {
 		return err

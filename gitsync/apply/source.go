@@ -113,6 +113,8 @@ type StoredSource struct {
 	Files string `json:"files,omitempty"`
 	// Revision that declared the template first.
 	Revision string `json:"revision,omitempty"`
+	// Subject of that commit, at most 100 characters.
+	Subject string `json:"subject,omitempty"`
 	// TooLarge is true when the files are over 256 KiB compressed: a revert of
 	// another version to this one must be made by hand.
 	TooLarge bool `json:"tooLarge,omitempty"`
