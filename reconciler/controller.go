@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/reconciler/metrics"
 	"github.com/pushback-dev/pushback/reconciler/plan"
 	"github.com/pushback-dev/pushback/routers"
 )
@@ -28,6 +29,8 @@ type Reconciler struct {
 	Events events.EventRecorder
 	// RouterFor gives the router that a Rollout names; nil and no error when it names none.
 	RouterFor func(*v1alpha1.RolloutTrafficRouting) (routers.Router, error)
+	// Metrics takes in what becomes of Rollouts; nil takes in nothing.
+	Metrics *metrics.Recorder
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -35,8 +38,13 @@ type Reconciler struct {
 // Reconcile makes one pass: observe, decide, execute.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	rollout := &v1alpha1.Rollout{}
-	if err := r.Live.Get(ctx, req.NamespacedName, rollout); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := r.Live.Get(ctx, req.NamespacedName, rollout)
+	if apierrors.IsNotFound(err) {
+		r.Metrics.Forget(req.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 	seen, err := r.observe(ctx, rollout)
 	if err != nil {

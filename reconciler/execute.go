@@ -170,6 +170,7 @@ func preconditions(live client.Object) client.Preconditions {
 // the whole decision rests on something that has changed.
 func (r *Reconciler) executeStatus(ctx context.Context, seen *observed, decided plan.Plan) error {
 	if equality.Semantic.DeepEqual(seen.rollout.Status, decided.Status) {
+		r.record(seen, decided)
 		return nil
 	}
 	next := seen.rollout.DeepCopy()
@@ -177,6 +178,7 @@ func (r *Reconciler) executeStatus(ctx context.Context, seen *observed, decided 
 	if err := persist.Status(ctx, r.Client, seen.rollout, next, v1alpha1.FieldManagerRollout); err != nil {
 		return fmt.Errorf("persisting the status: %w", err)
 	}
+	r.record(seen, decided)
 	return nil
 }
 

@@ -17,9 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/reconciler"
+	"github.com/pushback-dev/pushback/reconciler/metrics"
 	"github.com/pushback-dev/pushback/routers"
 	"github.com/pushback-dev/pushback/routers/gatewayapi"
 )
@@ -68,10 +70,14 @@ func setUp(mgr ctrl.Manager, s settings) error {
 		return gateway, nil
 	}
 	options := controller.Options{MaxConcurrentReconciles: s.concurrent}
+	recorder := metrics.New()
+	if err := ctrlmetrics.Registry.Register(recorder); err != nil {
+		return fmt.Errorf("registering the metrics of Rollouts: %w", err)
+	}
 	rollouts := &reconciler.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
 		Events:    mgr.GetEventRecorder("pushback-rollout"),
-		RouterFor: routerFor, Now: now,
+		RouterFor: routerFor, Metrics: recorder, Now: now,
 	}
 	if err := rollouts.SetupWithManager(mgr, options, gatewayapi.GroupVersionKind); err != nil {
 		return fmt.Errorf("setting up the Rollout controller: %w", err)

@@ -21,7 +21,9 @@ func TestStartOfARollout(t *testing.T) {
 		t.Errorf("v2 was pushed at %s and started at %s", begun, got)
 	}
 	second, attempt := startOf(t, c), c.Status.Attempt
-	c.Edit("edits the steps", func(s *v1alpha1.RolloutSpec) { s.Strategy.Canary.Steps = []v1alpha1.CanaryStep{setWeight(25), pause(0)} })
+	c.Edit("edits the steps", func(s *v1alpha1.RolloutSpec) {
+		s.Strategy.Canary.Steps = []v1alpha1.CanaryStep{setWeight(25), pause(0)}
+	})
 	c.Run(30, nil)
 	if c.Status.Attempt == attempt {
 		t.Fatal("the edited steps made no new attempt, so this shows nothing")
