@@ -33,7 +33,9 @@ func (c *collector) strategy(s v1alpha1.RolloutStrategy) {
 	}
 	for i, step := range s.Canary.Steps {
 		c.step(stepField(i), step)
+		c.weight(stepField(i), step.SetWeight, s.Canary.TrafficRouting)
 	}
+	c.problems = append(c.problems, ManagedRoutes(*s.Canary)...)
 	if s.Canary.Analysis != nil {
 		c.background(*s.Canary.Analysis, len(s.Canary.Steps))
 	}

@@ -15,8 +15,6 @@ type unbuilt struct {
 	path string
 	// values that are refused; none: every value.
 	values []string
-	// except is a value that asks for what happens anyway.
-	except string
 }
 
 // notBuiltRollout lists the fields of a Rollout. A line goes when its behaviour comes.
@@ -28,8 +26,6 @@ var notBuiltRollout = []unbuilt{
 	{path: "spec.strategy.blueGreen"},
 	{path: "spec.strategy.canary.steps[].setCanaryScale"},
 	{path: "spec.strategy.canary.steps[].experiment"},
-	{path: "spec.strategy.canary.steps[].setHeaderRoute"},
-	{path: "spec.strategy.canary.steps[].setMirrorRoute"},
 	{path: "spec.strategy.canary.steps[].plugin"},
 	{path: "spec.strategy.canary.antiAffinity"},
 	{path: "spec.strategy.canary.canaryMetadata"},
@@ -47,9 +43,6 @@ var notBuiltRollout = []unbuilt{
 	{path: "spec.strategy.canary.trafficRouting.appMesh"},
 	{path: "spec.strategy.canary.trafficRouting.traefik"},
 	{path: "spec.strategy.canary.trafficRouting.apisix"},
-	{path: "spec.strategy.canary.trafficRouting.gatewayAPI.httpRoutes[].useHeaderRoutes"},
-	{path: "spec.strategy.canary.trafficRouting.managedRoutes"},
-	{path: "spec.strategy.canary.trafficRouting.maxTrafficWeight", except: "100"},
 	{path: "spec.revert.mode", values: []string{"PullRequest", "Branch"}},
 	{path: "spec.revert.branch"},
 	{path: "spec.revert.signing"},
@@ -127,11 +120,7 @@ func (c *collector) walk(list []unbuilt, pattern, path string, v reflect.Value) 
 // refuses says whether this value of the field is one that isn't built. It is
 // asked only for fields that are set.
 func (u unbuilt) refuses(v reflect.Value) bool {
-	text := fmt.Sprint(v.Interface())
-	if u.except != "" && text == u.except {
-		return false
-	}
-	return len(u.values) == 0 || slices.Contains(u.values, text)
+	return len(u.values) == 0 || slices.Contains(u.values, fmt.Sprint(v.Interface()))
 }
 
 // described names the field without its parents, and the value if it matters.

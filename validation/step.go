@@ -18,12 +18,9 @@ func (c *collector) step(field string, step v1alpha1.CanaryStep) {
 	kinds := set(step)
 	switch {
 	case len(kinds) == 0:
-		c.add(field, "it does nothing: give it setWeight, pause or analysis")
+		c.add(field, "it does nothing: give it setWeight, pause, analysis or another")
 	case len(kinds) > 1:
 		c.add(field, "it has %s at once: make a step of each", strings.Join(kinds, " and "))
-	}
-	if w := step.SetWeight; w != nil && (*w < 0 || *w > routers.MaxWeight) {
-		c.add(field+".setWeight", "it is %d and must be 0 to %d", *w, routers.MaxWeight)
 	}
 	if step.Pause != nil && step.Pause.Duration != nil {
 		duration := step.Pause.Duration.String()
@@ -33,6 +30,14 @@ func (c *collector) step(field string, step v1alpha1.CanaryStep) {
 	}
 	if step.Analysis != nil {
 		c.analysis(field+".analysis", *step.Analysis)
+	}
+}
+
+// weight is a share of the whole; ManagedRoutes compares it with maxTrafficWeight.
+func (c *collector) weight(field string, w *int32, tr *v1alpha1.RolloutTrafficRouting) {
+	asked := tr != nil && tr.MaxTrafficWeight != nil
+	if w != nil && (*w < 0 || !asked && *w > routers.MaxWeight) {
+		c.add(field+".setWeight", "it is %d and must be 0 to %d", *w, routers.Whole(tr))
 	}
 }
 

@@ -93,7 +93,7 @@ func holdBack(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event
 // on where it is; otherwise it is a new attempt at the first step, to which the
 // weight is lowered and never raised at once.
 func followSteps(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event) {
-	now := stepHash(steps(in), index(st))
+	now := stepHash(in, index(st))
 	if st.CurrentStepHash == now {
 		return st, nil
 	}
@@ -101,7 +101,7 @@ func followSteps(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Ev
 		if !st.Abort {
 			st = setIndex(in, st, int32(len(steps(in))))
 		}
-		st.CurrentStepHash = stepHash(steps(in), index(st))
+		st.CurrentStepHash = stepHash(in, index(st))
 		return st, nil
 	}
 	if firstVersion(in, st) {
@@ -152,7 +152,7 @@ func cleared(st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
 func setIndex(in In, st v1alpha1.RolloutStatus, i int32) v1alpha1.RolloutStatus {
 	st.CurrentStepIndex = &i
 	st.StepStartedAt = nil
-	st.CurrentStepHash = stepHash(steps(in), i)
+	st.CurrentStepHash = stepHash(in, i)
 	return st
 }
 

@@ -34,6 +34,32 @@ func background(from int32) *v1alpha1.RolloutAnalysisBackground {
 	return &v1alpha1.RolloutAnalysisBackground{RolloutAnalysis: *analyse().Analysis, StartingStep: &from}
 }
 
+// headerRoute and mirrorRoute remove the route for a value of "".
+func headerRoute(name, value string) v1alpha1.CanaryStep {
+	step := &v1alpha1.SetHeaderRoute{Name: name}
+	if value != "" {
+		step.Match = []v1alpha1.HeaderRoutingMatch{{HeaderName: "X-Tester", HeaderValue: &v1alpha1.StringMatch{Exact: value}}}
+	}
+	return v1alpha1.CanaryStep{SetHeaderRoute: step}
+}
+
+func mirrorRoute(name, path string) v1alpha1.CanaryStep {
+	step := &v1alpha1.SetMirrorRoute{Name: name}
+	if path != "" {
+		step.Match = []v1alpha1.RouteMatch{{Path: &v1alpha1.StringMatch{Prefix: "/" + path}}}
+	}
+	return v1alpha1.CanaryStep{SetMirrorRoute: step}
+}
+
+// managed is a router with these managed routes.
+func managed(names ...string) *v1alpha1.RolloutTrafficRouting {
+	out := gateway.DeepCopy()
+	for _, name := range names {
+		out.ManagedRoutes = append(out.ManagedRoutes, v1alpha1.MangedRoutes{Name: name})
+	}
+	return out
+}
+
 var gateway = &v1alpha1.RolloutTrafficRouting{GatewayAPI: &v1alpha1.GatewayAPITrafficRouting{HTTPRoute: "web"}}
 
 // withRouter is a canary with a router and these steps.

@@ -15,7 +15,7 @@ func split(replicas, weight, maxSurge int32) (canary, stable int32) {
 	if replicas <= 0 {
 		return 0, 0
 	}
-	up := share(replicas, weight)
+	up := share(replicas, weight, routers.MaxWeight)
 	down := int32(int64(replicas) * int64(weight) / int64(routers.MaxWeight))
 	totals := []int32{replicas}
 	if maxSurge > 0 {
@@ -53,7 +53,7 @@ func basicTargets(in In, st v1alpha1.RolloutStatus, b buckets) (candidate, stabl
 	case takenBack(st), !inProgress(st), confirmationPending(st):
 		return 0, in.Replicas
 	}
-	candidate, stable = split(in.Replicas, stepWeight(steps(in), index(st)), surge(in))
+	candidate, stable = split(in.Replicas, stepWeight(in, index(st)), surge(in))
 	if halted(in, st) && candidate > desired(b.candidate) {
 		candidate = desired(b.candidate)
 		stable = max(stable, in.Replicas-candidate)

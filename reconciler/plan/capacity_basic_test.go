@@ -159,13 +159,21 @@ func pods(v intstr.IntOrString) *intstr.IntOrString { return &v }
 func TestStepWeight(t *testing.T) {
 	w := func(n int32) v1alpha1.CanaryStep { return v1alpha1.CanaryStep{SetWeight: &n} }
 	wait := v1alpha1.CanaryStep{Pause: &v1alpha1.RolloutPause{}}
-	steps := []v1alpha1.CanaryStep{wait, w(20), wait, w(5), w(101)}
+	full := int32(1000)
+	strategy := &v1alpha1.CanaryStrategy{Steps: []v1alpha1.CanaryStep{wait, w(20), wait, w(5), w(101)}}
+	in := In{Spec: v1alpha1.RolloutSpec{Strategy: v1alpha1.RolloutStrategy{Canary: strategy}}}
 	for index, want := range map[int32]int32{0: 0, 1: 20, 2: 20, 3: 5, 4: 100, 5: 100, 9: 100} {
-		if got := stepWeight(steps, index); got != want {
+		if got := stepWeight(in, index); got != want {
 			t.Errorf("at index %d: %d, want %d", index, got, want)
 		}
 	}
-	if got := stepWeight(nil, 0); got != 100 {
+	strategy.TrafficRouting = &v1alpha1.RolloutTrafficRouting{MaxTrafficWeight: &full}
+	for index, want := range map[int32]int32{3: 5, 4: 101, 5: 1000} {
+		if got := stepWeight(in, index); got != want {
+			t.Errorf("at index %d of 1000: %d, want %d", index, got, want)
+		}
+	}
+	if got := stepWeight(In{}, 0); got != 100 {
 		t.Errorf("without steps: %d, want 100", got)
 	}
 }

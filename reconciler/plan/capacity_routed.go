@@ -113,8 +113,8 @@ func candidateSize(in In, st v1alpha1.RolloutStatus, rs *ReplicaSet) int32 {
 		return in.Replicas
 	}
 	whole := wholeSize(in, st)
-	weight := stepWeight(steps(in), index(st))
-	need := share(whole, weight)
+	weight := stepWeight(in, index(st))
+	need := podsFor(in, st, whole, weight)
 	live := int32(0)
 	if serviceHash(in.Canary) == st.CurrentPodHash {
 		live = in.Routing.Canary
@@ -123,12 +123,12 @@ func candidateSize(in In, st v1alpha1.RolloutStatus, rs *ReplicaSet) int32 {
 		}
 	}
 	if halted(in, st) { // no pods beyond what is there and what the live weight needs
-		need = max(share(whole, min(weight, live)), min(need, desired(rs)))
+		need = max(share(whole, min(weight, live), fullWeight(in)), min(need, desired(rs)))
 	}
 	if in.Replicas == 0 {
 		return 0
 	}
-	return max(min(need, nextBatch(in, rs)), share(whole, live), desired(rs))
+	return max(min(need, nextBatch(in, rs)), share(whole, live, fullWeight(in)), desired(rs))
 }
 
 // nextBatch is the size that a version may grow to now. A maxSurge that is set

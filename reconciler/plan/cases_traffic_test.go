@@ -264,8 +264,8 @@ func TestLaw4_AbortTable(t *testing.T) {
 		split      *routers.Split
 		reason     string
 	}{
-		"stable is whole":                {4, &routers.Split{Stable: 100}, v1alpha1.ReasonAborted},
-		"stable has one pod":             {1, &routers.Split{Stable: 100}, v1alpha1.ReasonAborted},
+		"stable is whole":                {4, &routers.Split{Stable: 100, Max: 100}, v1alpha1.ReasonAborted},
+		"stable has one pod":             {1, &routers.Split{Stable: 100, Max: 100}, v1alpha1.ReasonAborted},
 		"stable has none: traffic stays": {0, nil, v1alpha1.ReasonNoSideCanServe},
 	} {
 		for _, also := range []string{"", "missing", "invalid", "paused", "unhashable"} {

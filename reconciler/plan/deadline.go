@@ -12,12 +12,13 @@ import (
 // clockRuns says that progress can be expected of the version in progress: not
 // while it is paused, asks for confirmation, or takes a pause or analysis step,
 // and not while the spec can't be acted on. Stable alone is never overdue (C49).
+// Steps that need pods or the router are expected to come to an end.
 func clockRuns(in In, st v1alpha1.RolloutStatus) bool {
 	if !inProgress(st) || !ready(in) || frozen(in, st) || len(st.PauseConditions) > 0 {
 		return false
 	}
 	i := int(index(st))
-	return i >= len(steps(in)) || steps(in)[i].SetWeight != nil
+	return i >= len(steps(in)) || steps(in)[i].Pause == nil && steps(in)[i].Analysis == nil
 }
 
 // progress keeps the clock of progressDeadlineSeconds. Its mark only ever rises

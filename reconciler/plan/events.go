@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/routers"
 )
 
 // changes are the events of what differs from the persisted status and of what
@@ -19,7 +20,7 @@ func changes(in In, p Plan) []Event {
 	say(is.Abort && (!was.Abort || was.Attempt != is.Attempt || was.AbortReason != is.AbortReason), true, abortEventReason(is),
 		"Took back template %s%s: %s", is.CurrentPodHash, byCommit(in, is.CurrentPodHash), is.AbortMessage)
 	say(wantedCanary(is) != wantedCanary(was) && p.Split != nil, false, v1alpha1.ReasonTrafficWeightUpdated,
-		"Moved the canary's traffic from %d%% to %d%%", liveCanary(in), wantedCanary(is))
+		"Moved the canary's traffic from %s to %s", weightText(in, liveCanary(in)), weightText(in, wantedCanary(is)))
 	stable, canary := written(in)
 	if w := is.Canary.Weights; w != nil {
 		say(switched(in.Stable, stable, w.Stable), false, v1alpha1.ReasonSwitchService, "Switched Service %s to template %s", w.Stable.ServiceName, w.Stable.PodTemplateHash)
@@ -47,6 +48,14 @@ func abortEventReason(st v1alpha1.RolloutStatus) string {
 		return v1alpha1.ReasonUnmeasured
 	}
 	return v1alpha1.ReasonAborted
+}
+
+// weightText is a share for people.
+func weightText(in In, weight int32) string {
+	if full := fullWeight(in); full != routers.MaxWeight {
+		return fmt.Sprintf("%d/%d", weight, full)
+	}
+	return fmt.Sprintf("%d%%", weight)
 }
 
 func liveCanary(in In) int32 {

@@ -15,6 +15,7 @@ import (
 // (law 7). It never goes further than what was persisted.
 func recall(in In) (v1alpha1.RolloutStatus, []Event) {
 	st := *in.Status.DeepCopy()
+	st.Canary.Weights = rescaled(in)
 	lost := st.Attempt == 0
 	if lost {
 		st.Rejected = append(st.Rejected, rejectedByMark(in, st)...)

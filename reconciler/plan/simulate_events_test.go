@@ -27,7 +27,7 @@ func (w *world) happenings(may trouble) []string {
 		kinds = append(kinds, "break", "heal")
 	}
 	if may.handEdits && w.Routed {
-		kinds = append(kinds, "weight")
+		kinds = append(kinds, "weight", "route")
 	}
 	return kinds
 }
@@ -63,8 +63,8 @@ func (w *world) happen(t *rapid.T, event string) {
 	case "verb":
 		w.Send(rapid.SampledFrom(verbs).Draw(t, "verb"), fmt.Sprintf("t%d", w.tokens))
 	case "steps":
-		edited := drawStrategy(t, w.Routed).Steps
-		w.Edit("edits the steps", func(s *v1alpha1.RolloutSpec) { s.Strategy.Canary.Steps = edited })
+		edited := drawStrategy(t, w.Routed)
+		w.Edit("edits the steps", func(s *v1alpha1.RolloutSpec) { s.Strategy.Canary.Steps = edited.Steps })
 	case "pause":
 		w.Edit("toggles spec.paused", func(s *v1alpha1.RolloutSpec) { s.Paused = !s.Paused })
 	case "lose":
@@ -78,7 +78,9 @@ func (w *world) happen(t *rapid.T, event string) {
 		w.HealPods(anyVersion())
 	case "weight":
 		w.Calm = false
-		w.SetWeight(rapid.Int32Range(0, 100).Draw(t, "weight"))
+		w.SetWeight(rapid.Int32Range(0, w.Whole()).Draw(t, "weight"))
+	case "route":
+		w.EditRoutes()
 	}
 }
 

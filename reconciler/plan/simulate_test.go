@@ -12,6 +12,7 @@ import (
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/reconciler/plan"
 	"github.com/pushback-dev/pushback/reconciler/plan/plansim"
+	"github.com/pushback-dev/pushback/routers"
 )
 
 // world is a simulated cluster under random events, with what the test knows of it.
@@ -35,16 +36,25 @@ var everything = trouble{
 func drawStrategy(t *rapid.T, routed bool) v1alpha1.CanaryStrategy {
 	var s v1alpha1.CanaryStrategy
 	n := rapid.IntRange(0, 5).Draw(t, "steps")
+	whole := int32(100)
+	if routed {
+		s.TrafficRouting = drawRouting(t)
+		whole = routers.Whole(s.TrafficRouting)
+	}
 	for range n {
-		switch rapid.IntRange(0, 4).Draw(t, "kind") {
+		switch rapid.IntRange(0, 5).Draw(t, "kind") {
 		case 0, 1:
-			s.Steps = append(s.Steps, setWeight(rapid.SampledFrom([]int32{0, 1, 5, 20, 33, 50, 75, 99, 100}).Draw(t, "weight")))
+			s.Steps = append(s.Steps, setWeight(rapid.SampledFrom([]int32{0, 1, 5, 20, 33, 50, 75, 99, 100}).Draw(t, "weight")*whole/100))
 		case 2:
 			s.Steps = append(s.Steps, pause(rapid.IntRange(1, 20).Draw(t, "pause")))
 		case 3:
 			s.Steps = append(s.Steps, analyse())
 		case 4:
-			s.Steps = append(s.Steps, setWeight(rapid.Int32Range(0, 100).Draw(t, "weight")), pause(3))
+			s.Steps = append(s.Steps, setWeight(rapid.Int32Range(0, whole).Draw(t, "weight")), pause(3))
+		case 5:
+			if routed {
+				s.Steps = append(s.Steps, drawRoute(t))
+			}
 		}
 	}
 	if rapid.Bool().Draw(t, "background") {
@@ -56,11 +66,33 @@ func drawStrategy(t *rapid.T, routed bool) v1alpha1.CanaryStrategy {
 		if rapid.Bool().Draw(t, "noBatches") {
 			s.MaxSurge = nil
 		}
-		s.TrafficRouting = gateway
 		s.AbortScaleDownDelaySeconds = ptr(rapid.SampledFrom([]int32{0, 1, 30}).Draw(t, "abortDelay"))
 		s.ScaleDownDelaySeconds = ptr(rapid.SampledFrom([]int32{0, 1, 30}).Draw(t, "scaleDownDelay"))
 	}
 	return s
+}
+
+// managedNames in the order of their precedence.
+var managedNames = []string{"testers", "shadow"}
+
+func drawRouting(t *rapid.T) *v1alpha1.RolloutTrafficRouting {
+	out := gateway.DeepCopy()
+	for _, name := range managedNames {
+		out.ManagedRoutes = append(out.ManagedRoutes, v1alpha1.MangedRoutes{Name: name})
+	}
+	if most := rapid.SampledFrom([]int32{0, 0, 0, 10, 1000}).Draw(t, "maxTrafficWeight"); most > 0 {
+		out.MaxTrafficWeight = &most
+	}
+	return out
+}
+
+// drawRoute is a step that adds, changes or removes a managed route.
+func drawRoute(t *rapid.T) v1alpha1.CanaryStep {
+	name, value := rapid.SampledFrom(managedNames).Draw(t, "name"), rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "match")
+	if rapid.Bool().Draw(t, "mirror") {
+		return mirrorRoute(name, value)
+	}
+	return headerRoute(name, value)
 }
 
 func drawWorld(t *rapid.T, may trouble, routed bool) *world {
@@ -273,7 +305,7 @@ func (w *world) mustServe(t *rapid.T, stable string) {
 	if exists && w.AvailablePods(stable) != w.Replicas {
 		t.Fatalf("%d of %d pods of stable %s\n%s", w.AvailablePods(stable), w.Replicas, stable, transcript(w.Cluster))
 	}
-	if w.Routed && w.Replicas > 0 && (w.Weight() != 0 || w.Selects("stable") != stable) {
+	if w.Routed && w.Replicas > 0 && (w.Weight() != 0 || len(w.Routes()) > 0 || w.Selects("stable") != stable) {
 		t.Fatalf("at rest the canary has %d%% and the stable Service selects %q\n%s", w.Weight(), w.Selects("stable"), transcript(w.Cluster))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"math"
 	"time"
 
@@ -81,9 +82,12 @@ func podCount(value *intstr.IntOrString, replicas int32, roundUp bool) int32 {
 	return int32(min(n, math.MaxInt32))
 }
 
-// share is ceil(replicas * weight / 100).
-func share(replicas, weight int32) int32 {
-	return int32((int64(replicas)*int64(weight) + int64(routers.MaxWeight) - 1) / int64(routers.MaxWeight))
+// fullWeight is what the weights of both sides add up to: maxTrafficWeight, or 100.
+func fullWeight(in In) int32 { return routers.Whole(canary(in).TrafficRouting) }
+
+// share is ceil(replicas * weight / full).
+func share(replicas, weight, full int32) int32 {
+	return int32((int64(replicas)*int64(weight) + int64(full) - 1) / int64(full))
 }
 
 func seconds(value *int32, fallback time.Duration) time.Duration {
@@ -117,32 +121,36 @@ func pauseLength(pause v1alpha1.RolloutPause) (time.Duration, bool) {
 
 // stepWeight is the weight that holds at a step: the last setWeight at or before
 // it, 0 when there was none, and everything after the last step (Argo 2.3).
-func stepWeight(steps []v1alpha1.CanaryStep, index int32) int32 {
-	if int(index) >= len(steps) {
-		return routers.MaxWeight
+func stepWeight(in In, index int32) int32 {
+	if int(index) >= len(steps(in)) {
+		return fullWeight(in)
 	}
 	for i := index; i >= 0; i-- {
-		if w := steps[i].SetWeight; w != nil {
-			return min(max(*w, 0), routers.MaxWeight)
+		if w := steps(in)[i].SetWeight; w != nil {
+			return min(max(*w, 0), fullWeight(in))
 		}
 	}
 	return 0
 }
 
-// hashSteps identifies the steps before index and the one at it, so that an edit
-// of later steps can be told from an edit of steps that were taken.
-func hashSteps(steps []v1alpha1.CanaryStep) string {
+// hashSteps identifies steps. The same weight of another whole is another step.
+func hashSteps(steps []v1alpha1.CanaryStep, full int32) string {
 	text, err := json.Marshal(steps)
 	if err != nil {
 		return "" // steps came from JSON
+	}
+	if full != routers.MaxWeight {
+		text = fmt.Appendf(text, "/%d", full)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])[:10]
 }
 
 // stepHash is what status.currentStepHash holds: the hash of all steps, and that
-// of the steps up to and including the current one.
-func stepHash(steps []v1alpha1.CanaryStep, index int32) string {
-	taken := min(int(index)+1, len(steps))
-	return hashSteps(steps) + "-" + hashSteps(steps[:taken])
+// of the steps up to and including the current one, so that an edit of later steps
+// can be told from an edit of steps that were taken.
+func stepHash(in In, index int32) string {
+	all := steps(in)
+	taken := min(int(index)+1, len(all))
+	return hashSteps(all, fullWeight(in)) + "-" + hashSteps(all[:taken], fullWeight(in))
 }

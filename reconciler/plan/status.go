@@ -67,10 +67,10 @@ func scaled(in In, st v1alpha1.RolloutStatus) (int32, string) {
 }
 
 // canaryTraffic says that the canary Service has traffic or may still have it: a
-// weight of 0 counts once it was seen.
+// weight of 0 counts once it was seen, and a managed route is traffic at any weight.
 func canaryTraffic(in In, st v1alpha1.RolloutStatus) bool {
 	w := st.Canary.Weights
-	return in.Routing.Canary > 0 || w != nil && (w.Canary.Weight > 0 || w.Since == nil)
+	return in.Routing.Canary > 0 || !in.Routing.NoRoutes() || len(wantRoutes(in, st)) > 0 || w != nil && (w.Canary.Weight > 0 || w.Since == nil)
 }
 
 func orEmpty(first, second string) string {

@@ -64,7 +64,7 @@ func enter(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
 // stepDone says that a step's effect was observed.
 func stepDone(in In, st v1alpha1.RolloutStatus, step v1alpha1.CanaryStep) bool {
 	switch {
-	case step.SetWeight != nil:
+	case step.SetWeight != nil, step.SetHeaderRoute != nil, step.SetMirrorRoute != nil:
 		return atWeight(in, st)
 	case step.Pause != nil:
 		length, timed := pauseLength(*step.Pause)
@@ -80,7 +80,7 @@ func stepDone(in In, st v1alpha1.RolloutStatus, step v1alpha1.CanaryStep) bool {
 // observed. Without a router the pods are the weight.
 func atWeight(in In, st v1alpha1.RolloutStatus) bool {
 	b := sortOut(in, st)
-	weight := stepWeight(steps(in), index(st))
+	weight := stepWeight(in, index(st))
 	if !routed(in) {
 		return atCounts(in, b, weight)
 	}
@@ -97,7 +97,7 @@ func atWeight(in In, st v1alpha1.RolloutStatus) bool {
 	if weight > 0 && serviceHash(in.Canary) != st.CurrentPodHash {
 		return false // that is another version's weight
 	}
-	return seen == weight && weightSeen(st, weight)
+	return seen == weight && weightSeen(st, weight) && in.Routing.HasRoutes(wantRoutes(in, st))
 }
 
 // weightSeen says that the routing was seen with a weight after it was wanted.
@@ -108,12 +108,12 @@ func weightSeen(st v1alpha1.RolloutStatus, weight int32) bool {
 
 // stepSize is the number of pods that the current step asks of the version in progress.
 func stepSize(in In, st v1alpha1.RolloutStatus) int32 {
-	weight := stepWeight(steps(in), index(st))
+	weight := stepWeight(in, index(st))
 	if st.StableRS == "" {
 		return in.Replicas // nothing else serves
 	}
 	if routed(in) {
-		return share(wholeSize(in, st), weight)
+		return podsFor(in, st, wholeSize(in, st), weight)
 	}
 	count, _ := split(in.Replicas, weight, surge(in))
 	return count
@@ -121,7 +121,7 @@ func stepSize(in In, st v1alpha1.RolloutStatus) int32 {
 
 // settleFirst makes the first version stable when all of its pods are available.
 func settleFirst(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event) {
-	st.CurrentStepHash = stepHash(steps(in), index(st))
+	st.CurrentStepHash = stepHash(in, index(st))
 	if int(index(st)) < len(steps(in)) {
 		st = setIndex(in, st, int32(len(steps(in))))
 		return st, []Event{{Reason: v1alpha1.ReasonSkipSteps, Message: "Skipped the steps: no other version is left to compare with"}}
@@ -191,6 +191,17 @@ func describe(step v1alpha1.CanaryStep) string {
 		return "pause"
 	case step.Analysis != nil:
 		return "analysis"
+	case step.SetHeaderRoute != nil:
+		return routeText("setHeaderRoute", step.SetHeaderRoute.Name, len(step.SetHeaderRoute.Match))
+	case step.SetMirrorRoute != nil:
+		return routeText("setMirrorRoute", step.SetMirrorRoute.Name, len(step.SetMirrorRoute.Match))
 	}
 	return "unknown"
+}
+
+func routeText(kind, name string, matches int) string {
+	if matches == 0 {
+		return fmt.Sprintf("%s %s, which is removed", kind, name)
+	}
+	return kind + " " + name
 }

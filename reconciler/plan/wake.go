@@ -79,7 +79,7 @@ func onTheMove(in In, st v1alpha1.RolloutStatus) bool {
 	for _, name := range canaryNames(in, st) {
 		wrong = wrong || in.Replicas > 0 && name != st.StableRS && !lingers(in, st, name)
 	}
-	return wrong || in.Routing.Canary > 0 || !in.Routing.Uniform || st.Canary.Weights == nil || st.Canary.Weights.Since == nil
+	return wrong || in.Routing.Canary > 0 || !in.Routing.NoRoutes() || !in.Routing.Uniform || st.Canary.Weights == nil || st.Canary.Weights.Since == nil
 }
 
 // canaryNames are the hashes that the canary Service is seen to select, or was to

@@ -16,8 +16,10 @@ const settle = 5 * time.Second
 
 // weight is what is wanted of the routing in this pass.
 type weight struct {
-	// target for the canary Service, in percent.
+	// target for the canary Service, of fullWeight.
 	target int32
+	// routes are the managed routes beside it.
+	routes []routers.ManagedRoute
 	// hold leaves the routing alone, for the reason given; target is what it has.
 	hold bool
 	why  string
@@ -37,7 +39,7 @@ func noticeWeights(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
 	w := st.Canary.Weights.DeepCopy()
 	pending := in.Routing.Verification == routers.VerificationPending
 	switch {
-	case in.Routing.Canary != w.Canary.Weight || !in.Routing.Uniform:
+	case in.Routing.Canary != w.Canary.Weight || !in.Routing.Uniform || !routesInOrder(in, st):
 		w.Since = nil
 	case w.Since == nil && !pending:
 		now := metav1.NewTime(in.Now)
@@ -46,6 +48,23 @@ func noticeWeights(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
 	w.Verified = verified(in.Routing.Verification)
 	st.Canary.Weights = w
 	return st
+}
+
+// rescaled are the persisted weights as shares of today's whole: maxTrafficWeight
+// may have been edited since. They have yet to be seen then.
+func rescaled(in In) *v1alpha1.TrafficWeights {
+	w := in.Status.Canary.Weights.DeepCopy()
+	if w == nil {
+		return nil
+	}
+	was, full := w.Canary.Weight+w.Stable.Weight, fullWeight(in)
+	if was == full || was < 1 {
+		return w
+	}
+	w.Canary.Weight = min(share(full, w.Canary.Weight, was), full)
+	w.Stable.Weight = full - w.Canary.Weight
+	w.Since = nil
+	return w
 }
 
 func verified(v routers.Verification) *bool {
@@ -60,15 +79,16 @@ func verified(v routers.Verification) *bool {
 }
 
 // doubtWeights forgets when a weight was seen if the persisted status allowed a
-// higher one until now: a pass that crashed may have raised it without leaving a
-// word, and an old observation must not pass for one from after that.
+// higher one, or another managed route, until now: a pass that crashed may have
+// raised it without leaving a word, and an old observation must not pass for one
+// from after that.
 func doubtWeights(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
 	w := st.Canary.Weights
 	if w == nil || w.Since == nil {
 		return st
 	}
 	before := allowed(in, in.Status)
-	if before > allowed(in, st) && before > w.Canary.Weight {
+	if before > allowed(in, st) && before > w.Canary.Weight || routesDoubted(in, st) {
 		w = w.DeepCopy()
 		w.Since = nil
 		st.Canary.Weights = w
@@ -82,16 +102,16 @@ func allowed(in In, st v1alpha1.RolloutStatus) int32 {
 	switch {
 	case !inProgress(st) || confirmationPending(st):
 		return 0
-	case st.CurrentStepHash != stepHash(steps(in), index(st)):
-		return routers.MaxWeight
+	case st.CurrentStepHash != stepHash(in, index(st)):
+		return fullWeight(in)
 	}
-	return stepWeight(steps(in), index(st))
+	return stepWeight(in, index(st))
 }
 
 // atZero is since when the canary Service has been seen without traffic; false
 // when it isn't.
 func atZero(in In, st v1alpha1.RolloutStatus) (time.Time, bool) {
-	if !weightSeen(st, 0) || in.Routing.Err != "" || in.Routing.Canary != 0 || in.Routing.Verification == routers.VerificationPending {
+	if !weightSeen(st, 0) || in.Routing.Err != "" || in.Routing.Canary != 0 || !in.Routing.NoRoutes() || in.Routing.Verification == routers.VerificationPending {
 		return time.Time{}, false
 	}
 	return st.Canary.Weights.Since.Time, true
@@ -135,7 +155,7 @@ func decideWeight(in In, st v1alpha1.RolloutStatus) weight {
 func goHome(in In, st v1alpha1.RolloutStatus) weight {
 	seen := in.Routing.Canary
 	switch {
-	case seen == 0:
+	case seen == 0 && in.Routing.NoRoutes():
 		return weight{target: 0, hold: st.StableRS == ""}
 	case st.StableRS == "":
 		return weight{target: seen, hold: true, stranded: takenBack(st)}
@@ -157,21 +177,22 @@ func stranded(in In, st v1alpha1.RolloutStatus) bool {
 // the persisted status only, so that the live weight is never ahead of it.
 func followStep(in In, st v1alpha1.RolloutStatus) weight {
 	seen := in.Routing.Canary
-	limit := min(stepWeight(steps(in), index(st)), persistedWeight(in, st))
+	limit := min(stepWeight(in, index(st)), persistedWeight(in, st))
 	if frozen(in, st) {
 		limit = min(limit, seen)
 	}
+	routes := nextRoutes(in, st, seen)
 	lower := seen > limit
 	if lower && stranded(in, st) {
 		return weight{target: seen, hold: true, stranded: true, why: "no pod of the stable version is available"}
 	}
 	if lower || seen == limit && (in.Routing.Uniform || limit == 0) {
-		return weight{target: limit}
+		return weight{target: limit, routes: routes}
 	}
 	if why := raiseGate(in, st, limit); why != "" {
-		return weight{target: seen, hold: true, why: why}
+		return weight{target: seen, routes: routes, hold: !in.Routing.Uniform, why: why}
 	}
-	return weight{target: limit}
+	return weight{target: limit, routes: routes}
 }
 
 // persistedWeight is the most that the persisted status allows the version in progress.
@@ -181,9 +202,9 @@ func persistedWeight(in In, st v1alpha1.RolloutStatus) int32 {
 	case !inProgress(was) || was.CurrentPodHash != st.CurrentPodHash || confirmationPending(was):
 		return 0
 	case was.Attempt == st.Attempt:
-		return stepWeight(steps(in), index(was))
+		return stepWeight(in, index(was))
 	case was.Canary.Weights != nil:
-		return was.Canary.Weights.Canary.Weight // steps were edited: never above what it had
+		return rescaled(in).Canary.Weight // steps were edited: never above what it had
 	}
 	return 0
 }
@@ -195,7 +216,7 @@ func raiseGate(in In, st v1alpha1.RolloutStatus, limit int32) string {
 		open bool
 		why  string
 	}{
-		{available(b.candidate) >= share(wholeUnderTraffic(in, st), limit), "updated replicas are still becoming available"},
+		{available(b.candidate) >= podsFor(in, st, wholeUnderTraffic(in, st), limit), "updated replicas are still becoming available"},
 		{serves(in.Canary, st.CurrentPodHash), "the canary Service does not reach the new version's pods yet"},
 		{serves(in.Stable, st.StableRS) || available(b.stable) == 0, "the stable Service does not reach the stable version's pods only yet"},
 	}
@@ -230,7 +251,7 @@ func rememberWeights(in In, st v1alpha1.RolloutStatus, w weight, services []Serv
 	}
 	next := &v1alpha1.TrafficWeights{
 		Canary: v1alpha1.WeightDestination{Weight: w.target, ServiceName: canary(in).CanaryService, PodTemplateHash: canaryHash},
-		Stable: v1alpha1.WeightDestination{Weight: routers.MaxWeight - w.target, ServiceName: canary(in).StableService, PodTemplateHash: stable},
+		Stable: v1alpha1.WeightDestination{Weight: fullWeight(in) - w.target, ServiceName: canary(in).StableService, PodTemplateHash: stable},
 	}
 	if prior != nil {
 		next.Verified = prior.Verified
@@ -242,11 +263,12 @@ func rememberWeights(in In, st v1alpha1.RolloutStatus, w weight, services []Serv
 	return st
 }
 
-// wantSplit is the write that brings the routing to the wanted weight; nil when
-// it has it, or is to be left alone.
+// wantSplit is the write that brings the routing to the wanted weight and routes;
+// nil when it has them, or is to be left alone.
 func wantSplit(in In, w weight) *routers.Split {
-	if w.hold || in.Routing.Err == "" && in.Routing.Uniform && in.Routing.Canary == w.target {
+	if w.hold || in.Routing.Err == "" && in.Routing.Uniform && in.Routing.Canary == w.target && in.Routing.HasRoutes(w.routes) {
 		return nil
 	}
-	return &routers.Split{Stable: routers.MaxWeight - w.target, Canary: w.target}
+	full := fullWeight(in)
+	return &routers.Split{Stable: full - w.target, Canary: w.target, Max: full, Routes: w.routes}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
@@ -108,8 +109,12 @@ type Cluster struct {
 type route struct {
 	weight    int32
 	stable    int32
+	routes    []routers.ManagedRoute
+	differ    bool // somebody edited what the managed routes are copies of
 	appliedAt time.Time
-	before    int32 // in the data plane until the delay is over
+	// in the data plane until the delay is over
+	before       int32
+	beforeRoutes []routers.ManagedRoute
 }
 
 // New returns a cluster with one Rollout "web" that has never been decided on.
@@ -126,7 +131,7 @@ func New(start time.Time, strategy v1alpha1.CanaryStrategy, replicas int32) *Clu
 		RevertOn:   []v1alpha1.AbortReason{v1alpha1.AbortFailed, v1alpha1.AbortDeadline, v1alpha1.AbortByPerson},
 		sets:       map[string]*set{}, Lag: map[string]int{}, history: map[string][]any{}, changedAt: map[string][]time.Time{}, seenAt: map[string]int{}, rivalSeenAt: map[string]int{},
 		working: map[string]*working{}, attempts: map[int64]string{},
-		route: route{stable: routers.MaxWeight},
+		route: route{stable: routers.Whole(strategy.TrafficRouting)},
 	}
 	if c.Routed {
 		c.services = [2]*plan.Service{{Name: "web-stable"}, {Name: "web-canary"}}
@@ -190,13 +195,59 @@ func (c *Cluster) LoseStatus() {
 // SetWeight edits the route by hand.
 func (c *Cluster) SetWeight(weight int32) {
 	c.note("person", "sets the canary's weight to %d", weight)
-	c.applyWeight(weight)
+	c.applySplit(weight, c.route.routes)
 }
 
-func (c *Cluster) applyWeight(weight int32) {
-	c.route.before = c.DataPlane()
-	c.route.weight, c.route.stable, c.route.appliedAt = weight, routers.MaxWeight-weight, c.Now
+// EditRoutes edits what the managed routes are copies of, or takes one away.
+func (c *Cluster) EditRoutes() {
+	c.note("person", "edits the route that is routed through")
+	c.route.differ = true
 	c.changed("route")
+}
+
+func (c *Cluster) applySplit(weight int32, routes []routers.ManagedRoute) {
+	c.route.before, c.route.beforeRoutes = c.DataPlane(), c.DataPlaneRoutes()
+	c.route.weight, c.route.stable, c.route.appliedAt = weight, c.Whole()-weight, c.Now
+	c.route.routes, c.route.differ = routes, false
+	c.changed("route")
+}
+
+// Whole is what the weights add up to.
+func (c *Cluster) Whole() int32 { return routers.Whole(c.Spec.Strategy.Canary.TrafficRouting) }
+
+// unit of weights in transcripts.
+func (c *Cluster) unit() string {
+	if c.Whole() == routers.MaxWeight {
+		return "%"
+	}
+	return fmt.Sprintf("/%d", c.Whole())
+}
+
+// Routes are the managed routes in the routing object.
+func (c *Cluster) Routes() []routers.ManagedRoute { return c.route.routes }
+
+// DataPlaneRoutes are the managed routes that requests really meet.
+func (c *Cluster) DataPlaneRoutes() []routers.ManagedRoute {
+	if c.pendingWeights() {
+		return c.route.beforeRoutes
+	}
+	return c.route.routes
+}
+
+// routeNames are the managed routes as a reader is told.
+func routeNames(routes []routers.ManagedRoute) string {
+	if len(routes) == 0 {
+		return "no managed route"
+	}
+	var names []string
+	for _, r := range routes {
+		kind := "header"
+		if r.Mirror != nil {
+			kind = "mirror"
+		}
+		names = append(names, kind+" "+r.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // DataPlane is the canary's share that requests really get.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/pushback-dev/pushback/reconciler/plan"
+	"github.com/pushback-dev/pushback/routers"
 )
 
 // Pass is one reconciliation: observe, decide, execute. It returns the plan.
@@ -56,7 +57,7 @@ func (c *Cluster) execute(in plan.In, p plan.Plan, read Read) {
 	outer := c.rests
 	c.rests = in
 	defer func() { c.rests = outer }()
-	if !c.executeRouting(p) || !c.executeServices(p) || !c.executeSets(in, p, read) || !c.executePrune(p, read) {
+	if !c.executeRouting(in, p) || !c.executeServices(p) || !c.executeSets(in, p, read) || !c.executePrune(p, read) {
 		return
 	}
 	if !c.executeStatus(in, p, read) || !c.executeRuns(p, read) || !c.executeProbes(in, p) {
@@ -94,12 +95,12 @@ func (c *Cluster) stops(effect string) bool {
 	return c.crash(effect)
 }
 
-func (c *Cluster) executeRouting(p plan.Plan) bool {
+func (c *Cluster) executeRouting(in plan.In, p plan.Plan) bool {
 	if p.Release {
 		if c.stops("release") {
 			return false
 		}
-		c.applyWeight(0)
+		c.applySplit(0, nil)
 	}
 	if p.Split == nil {
 		return true
@@ -110,12 +111,23 @@ func (c *Cluster) executeRouting(p plan.Plan) bool {
 	if c.RefuseWeights || c.RouterErr != "" {
 		return true
 	}
-	if p.Split.Canary != c.route.weight {
-		c.checkRaise(p.Split.Canary)
-		c.Writes++
-		c.note("route", "canary %d%% -> %d%%", c.route.weight, p.Split.Canary)
-		c.applyWeight(p.Split.Canary)
+	moves, rewrites := p.Split.Canary != c.route.weight, c.route.differ || !routers.SameRoutes(p.Split.Routes, c.route.routes)
+	if !moves && !rewrites {
+		return true
 	}
+	if err := p.Split.Check(); err != nil || p.Split.Whole() != c.Whole() {
+		c.violated("split", "%v of %d in %+v", err, c.Whole(), *p.Split)
+	}
+	c.checkRaise(p.Split.Canary)
+	c.checkRoutes(in, *p.Split)
+	c.Writes++
+	if moves {
+		c.note("route", "canary %d%s -> %d%s", c.route.weight, c.unit(), p.Split.Canary, c.unit())
+	}
+	if rewrites {
+		c.note("route", "%s", routeNames(p.Split.Routes))
+	}
+	c.applySplit(p.Split.Canary, p.Split.Routes)
 	return true
 }
 

@@ -17,7 +17,11 @@ func (c *Cluster) violated(law, format string, args ...any) {
 	c.note("BROKEN", "law %s: %s", law, fmt.Sprintf(format, args...))
 }
 
-func share(replicas, weight int32) int32 { return (replicas*weight + 99) / 100 }
+// share are the pods that a weight needs, rounded up.
+func (c *Cluster) share(replicas, weight int32) int32 {
+	whole := c.Whole()
+	return int32((int64(replicas)*int64(weight) + int64(whole) - 1) / int64(whole))
+}
 
 // checkPlan holds what can be said of one decision. What takes a decision more is
 // asked of every third one.
@@ -55,7 +59,7 @@ func (c *Cluster) checkPure(in plan.In, p plan.Plan) {
 // checkAbort: law 4, by its table.
 func (c *Cluster) checkAbort(in plan.In, p plan.Plan) {
 	st := p.Status
-	if in.Routing == nil || !st.Abort || in.Routing.Err != "" || in.Routing.Canary == 0 || st.StableRS == "" {
+	if in.Routing == nil || !st.Abort || in.Routing.Err != "" || in.Routing.Canary == 0 && in.Routing.NoRoutes() || st.StableRS == "" {
 		return
 	}
 	if in.Canary != nil && in.Canary.Hash == st.StableRS {
@@ -68,7 +72,7 @@ func (c *Cluster) checkAbort(in plan.In, p plan.Plan) {
 		}
 	}
 	switch {
-	case stable > 0 && (p.Split == nil || p.Split.Canary != 0):
+	case stable > 0 && (p.Split == nil || p.Split.Canary != 0 || len(p.Split.Routes) > 0):
 		c.violated("4", "aborted with %d stable pods available, and the weight was not taken back: %+v", stable, p.Split)
 	case stable == 0 && in.Replicas > 0 && p.Split != nil:
 		c.violated("4", "aborted with no stable pod available, and the weight was moved to %d", p.Split.Canary)
@@ -104,8 +108,8 @@ func (c *Cluster) checkRaise(weight int32) {
 		return
 	}
 	hash := c.Selects("canary")
-	if c.Calm && c.AvailablePods(hash) < share(c.rests.Replicas, weight) {
-		c.violated("1", "the weight was raised to %d with %d of %d pods of %q available", weight, c.AvailablePods(hash), share(c.rests.Replicas, weight), hash)
+	if c.Calm && c.AvailablePods(hash) < c.share(c.rests.Replicas, weight) {
+		c.violated("1", "the weight was raised to %d with %d of %d pods of %q available", weight, c.AvailablePods(hash), c.share(c.rests.Replicas, weight), hash)
 	}
 	if hash == "" {
 		c.violated("1", "the weight was raised to %d while the canary Service selects everything", weight)
@@ -119,8 +123,11 @@ func (c *Cluster) checkSwitch(name, hash string) {
 		return
 	}
 	if name == "web-canary" {
-		if w := max(c.DataPlane(), c.route.weight); w > 0 && hash != c.Status.StableRS && c.AvailablePods(hash) < share(c.rests.Replicas, w) {
-			c.violated("1", "the canary Service was moved to %s while it has %d%% of the traffic", hash, w)
+		if w := max(c.DataPlane(), c.route.weight); w > 0 && hash != c.Status.StableRS && c.AvailablePods(hash) < c.share(c.rests.Replicas, w) {
+			c.violated("1", "the canary Service was moved to %s while it has %d%s of the traffic", hash, w, c.unit())
+		}
+		if c.hasRoutes() && hash != c.Status.StableRS && c.AvailablePods(hash) == 0 {
+			c.violated("1", "the canary Service was moved to %s while a managed route leads to it", hash)
 		}
 		return
 	}
@@ -141,10 +148,13 @@ func (c *Cluster) checkResize(in plan.In, next v1alpha1.RolloutStatus, hash stri
 	}
 	need := int32(0)
 	if w := max(c.DataPlane(), c.route.weight); c.Selects("canary") == hash {
-		need = max(need, share(c.rests.Replicas, w))
+		need = max(need, c.share(c.rests.Replicas, w))
+		if c.hasRoutes() {
+			need = max(need, min(1, c.rests.Replicas))
+		}
 	}
-	if w := 100 - min(c.DataPlane(), c.route.weight); c.Selects("stable") == hash && w > 0 {
-		need = max(need, min(c.rests.Replicas, share(c.rests.Replicas, w)))
+	if w := c.Whole() - min(c.DataPlane(), c.route.weight); c.Selects("stable") == hash && w > 0 {
+		need = max(need, min(c.rests.Replicas, c.share(c.rests.Replicas, w)))
 	}
 	if to < need {
 		c.violated("2", "%s was scaled down to %d, and its traffic needs %d", hash, to, need)
@@ -175,7 +185,7 @@ func (c *Cluster) checkBatch(in plan.In, next v1alpha1.RolloutStatus, hash strin
 	}
 	whole := max(c.rests.Replicas, c.Desired(next.StableRS))
 	batch, err := intstr.GetScaledValueFromIntOrPercent(set, int(c.rests.Replicas), true)
-	if err != nil || to > max(serving+max(int32(batch), 1), share(whole, live)) {
+	if err != nil || to > max(serving+max(int32(batch), 1), c.share(whole, live)) {
 		c.violated("C104", "%s was scaled up from %d to %d with %d available, and maxSurge is %s", hash, from, to, serving, set)
 	}
 }

@@ -42,7 +42,10 @@ func (c *Cluster) snapshot(kind string) any {
 		}
 		return seen
 	case "route":
-		o := routers.Observed{Stable: c.route.stable, Canary: c.route.weight, Uniform: true, Verification: routers.VerificationUnknown}
+		o := routers.Observed{
+			Stable: c.route.stable, Canary: c.route.weight, Max: c.Whole(), Uniform: true,
+			Routes: c.route.routes, RoutesDiffer: c.route.differ, Verification: routers.VerificationUnknown,
+		}
 		if c.Verifies {
 			o.Verification = routers.Verified
 			if c.pendingWeights() {

@@ -52,6 +52,9 @@ func (c *Cluster) checkFrozen(in plan.In, p plan.Plan) {
 	if in.Routing != nil && in.Routing.Err == "" && p.Split != nil && p.Split.Canary > in.Routing.Canary {
 		c.violated("8", "the weight goes from %d to %d under a person's pause", in.Routing.Canary, p.Split.Canary)
 	}
+	if in.Routing != nil && in.Routing.Err == "" && p.Split != nil && len(added(in.Routing.Routes, p.Split.Routes)) > 0 {
+		c.violated("8", "%s under a person's pause, after %s", routeNames(p.Split.Routes), routeNames(in.Routing.Routes))
+	}
 	if p.Status.Attempt != in.Status.Attempt || p.Status.CurrentPodHash != in.Status.CurrentPodHash {
 		c.violated("8", "attempt %d of %s follows attempt %d of %s under a person's pause",
 			p.Status.Attempt, p.Status.CurrentPodHash, in.Status.Attempt, in.Status.CurrentPodHash)
