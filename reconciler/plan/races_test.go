@@ -173,3 +173,28 @@ func TestANameThatWasNotWrittenIsTakenBack(t *testing.T) {
 		t.Errorf("%d writes at rest\n%s", c.Writes-writes, transcript(c))
 	}
 }
+
+// When the status is lost, nothing tells that the cache of Services is behind:
+// also without a delay a version keeps its pods until it has caught up.
+func TestLaw2_LostStatusWaitsForTheCaches(t *testing.T) {
+	strategy := withRouter(setWeight(25), pause(0))
+	strategy.ScaleDownDelaySeconds = ptr(int32(0))
+	c := paused(t, strategy, 1)
+	in := observe(c)
+	in.Status, in.Routing.Canary, in.Routing.Stable = v1alpha1.RolloutStatus{}, 0, 100
+	in.Template.Hash, in.Canary.Hash, in.Canary.ReadyHashes = "v1", "v1", map[string]int32{"v1": 4} // as the cache has it
+	p := plan.Decide(in)
+	in.Status = p.Status
+	in.Status.Canary.Weights = nil // still nothing remembers
+	p = plan.Decide(in)
+	for _, want := range p.ReplicaSets {
+		if want.Hash != "v2" {
+			continue
+		}
+		if want.Replicas != 1 || want.ScaleDownAt == nil || want.ScaleDownAt.Sub(in.Now) < 5*time.Second {
+			t.Errorf("v2 is to have %d pods until %v at %v, want its 1 for 5 s", want.Replicas, want.ScaleDownAt, in.Now)
+		}
+		return
+	}
+	t.Errorf("nothing is said of v2: %+v", p.ReplicaSets)
+}

@@ -265,12 +265,12 @@ func (w *world) settle(t *rapid.T) {
 
 func (w *world) mustBeAtRest(t *rapid.T) {
 	writes := w.Writes
-	for range 50 {
+	for range 25 {
 		p := w.Pass()
 		if p.Split != nil || len(p.Services)+len(p.ReplicaSets)+len(p.Runs)+len(p.Prune)+len(p.PruneRuns)+len(p.Terminate)+len(p.Probes)+len(p.Events) > 0 || p.Revert != nil {
 			t.Fatalf("not at rest: %+v\n%s", p, transcript(w.Cluster))
 		}
-		w.Tick(3)
+		w.Tick(6)
 	}
 	if w.Writes != writes {
 		t.Fatalf("%d writes in steady state\n%s", w.Writes-writes, transcript(w.Cluster))
