@@ -198,3 +198,23 @@ func TestLaw2_LostStatusWaitsForTheCaches(t *testing.T) {
 	}
 	t.Errorf("nothing is said of v2: %+v", p.ReplicaSets)
 }
+
+// A Service that is to be left alone is not written as a cache that is behind
+// shows it.
+func TestLaw17_APromotionLeavesTheStableServiceAlone(t *testing.T) {
+	c := cluster(withRouter(setWeight(100)))
+	stableAt(t, c, "v1")
+	push(c, "v2")
+	mustReach(t, c, 120, "the promotion", func(c *plansim.Cluster) bool {
+		in := observe(c)
+		in.Stable.Hash = "v0" // as the cache has it
+		p := plan.Decide(in)
+		if p.Status.StableRS != "v2" || in.Status.StableRS != "v1" {
+			return false
+		}
+		if len(p.Services) > 0 {
+			t.Errorf("promoted, and %+v are to be written", p.Services)
+		}
+		return true
+	})
+}

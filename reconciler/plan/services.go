@@ -85,8 +85,11 @@ func switchTo(s Service, hash, last string) []ServiceWant {
 // version, once switching to it loses nothing; empty until then.
 func stableSelects(in In, st v1alpha1.RolloutStatus) string {
 	now, to := in.Stable.Hash, in.Status.StableRS
-	if to != st.StableRS || now == to {
-		return now
+	switch {
+	case to != st.StableRS:
+		return ""
+	case now == to:
+		return to
 	}
 	target := available(find(in, to))
 	floor := max(in.Replicas-unavailable(in), 1)
