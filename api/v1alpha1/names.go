@@ -44,7 +44,8 @@ const (
 	HashVersionAnnotation = "pushback.dev/template-hash-version"
 	// RevisionAnnotation on a ReplicaSet is a counter that rises with every template taken up.
 	RevisionAnnotation = "pushback.dev/revision"
-	// RoleAnnotation on a ReplicaSet is "stable" or "rejected"; absent otherwise.
+	// RoleAnnotation on a ReplicaSet is "stable", "rejected" or, of a version that was
+	// the active one of a blue-green Rollout and still has pods, "retired"; absent otherwise.
 	RoleAnnotation = "pushback.dev/role"
 	// ScaleDownDeadlineAnnotation on a ReplicaSet is the RFC 3339 time at which it may be scaled to 0.
 	ScaleDownDeadlineAnnotation = "pushback.dev/scale-down-deadline"
@@ -62,6 +63,7 @@ const (
 const (
 	RoleStable   = "stable"
 	RoleRejected = "rejected"
+	RoleRetired  = "retired"
 )
 
 // Verbs: annotations on a Rollout with the value "<hash>/<step>/<token>". The
@@ -150,6 +152,7 @@ const (
 	ReasonRevertRequested          = "RevertRequested"
 	ReasonReverted                 = "Reverted"
 	ReasonVerbRefused              = "VerbRefused"
+	ReasonRestarted                = "RolloutRestarted"
 )
 
 // Reasons of GitSync conditions beside Flux's shared ones.

@@ -50,7 +50,7 @@ func start(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
 		st.Unmeasured = 0
 	}
 	st.CurrentPodHash = hash
-	st = setIndex(in, st, 0)
+	st = setIndex(in, st, firstIndex(in, st, hash))
 	if hash == st.StableRS || st.StableRS == "" && isNew(in, hash) {
 		st = setIndex(in, st, int32(len(steps(in))))
 	}

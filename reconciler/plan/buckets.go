@@ -97,7 +97,7 @@ func namesAnother(service *Service, hash string) bool {
 // endpoints that are left from it, or by the selector that was written last and
 // may not be seen yet.
 func named(in In, hash string) bool {
-	for _, service := range []*Service{in.Stable, in.Canary} {
+	for _, service := range []*Service{in.Stable, in.Canary, in.Active, in.Preview} {
 		if service == nil || service.Hash == "" {
 			continue
 		}

@@ -54,6 +54,7 @@ func sizeRouted(in In, st v1alpha1.RolloutStatus, b buckets) (sizes, map[string]
 			want[rs.Hash] = 0
 		}
 	}
+	trimDelays(in, st, want, deadlines)
 	return want, deadlines
 }
 

@@ -17,6 +17,9 @@ func clockRuns(in In, st v1alpha1.RolloutStatus) bool {
 	if !inProgress(st) || !ready(in) || frozen(in, st) || len(st.PauseConditions) > 0 {
 		return false
 	}
+	if previewing(in, st) && st.StepStartedAt == nil {
+		return true // the preview's pods are to come first
+	}
 	i := int(index(st))
 	return i >= len(steps(in)) || steps(in)[i].Pause == nil && steps(in)[i].Analysis == nil
 }

@@ -19,6 +19,14 @@ import (
 // status only.
 func Decide(in In) Plan {
 	in.Now = in.Now.Truncate(time.Second)
+	if in.Spec.Strategy.BlueGreen != nil {
+		return decideBlueGreen(in)
+	}
+	return decide(in)
+}
+
+// decide is the loop that both strategies share.
+func decide(in In) Plan {
 	if in.Deleting {
 		return Plan{Status: in.Status, Release: routed(in)}
 	}

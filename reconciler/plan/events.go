@@ -91,5 +91,5 @@ func revertHash(p Plan) string {
 // switched says that a Service is to select another version from now on: its name
 // is persisted before the selector is written.
 func switched(s *Service, last string, now v1alpha1.WeightDestination) bool {
-	return s != nil && now.PodTemplateHash != last && now.PodTemplateHash != s.Hash
+	return s != nil && s.Name != "" && now.PodTemplateHash != last && now.PodTemplateHash != s.Hash
 }

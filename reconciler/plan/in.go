@@ -45,6 +45,9 @@ type In struct {
 	Routing *Routing
 	// Services are the live selectors of canaryService and stableService; nil when not named or missing.
 	Stable, Canary *Service
+	// Active and Preview are those of activeService and previewService of a blue-green
+	// Rollout, read live; nil when not named or missing.
+	Active, Preview *Service
 
 	// Runs are the AnalysisRuns of this Rollout, of any attempt.
 	Runs []Run
@@ -84,7 +87,7 @@ type ReplicaSet struct {
 	Observed bool
 	// Revision is the counter in its annotation; 0 when it has none.
 	Revision int64
-	// Role is v1alpha1.RoleStable, v1alpha1.RoleRejected or empty.
+	// Role is v1alpha1.RoleStable, RoleRejected, RoleRetired or empty.
 	Role string
 	// Created is its creation time.
 	Created time.Time

@@ -176,6 +176,9 @@ func noteProgressing(in In, st v1alpha1.RolloutStatus, w weight) (note, bool) {
 		n.message = "old replicas are pending termination"
 	case routed(in) && in.Routing.Err != "":
 		n.message = "waiting for traffic shift: " + in.Routing.Err
+	case in.Spec.Strategy.BlueGreen != nil:
+		n.message = blueGreenMessage(in, st)
+		return n, n.message != ""
 	case inProgress(st) && w.hold && w.why != "":
 		n.message = w.why
 	case inProgress(st) && routed(in) && !atWeight(in, st):

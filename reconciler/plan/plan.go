@@ -54,6 +54,9 @@ type Plan struct {
 type ServiceWant struct {
 	Name string
 	Hash string
+	// Routes is true for the active Service of a blue-green Rollout, whose selector
+	// moves the traffic as a Split does: one that is refused ends nothing either.
+	Routes bool
 }
 
 // ReplicaSetWant is the wanted state of one version's pods.

@@ -20,6 +20,9 @@ func wantRoutes(in In, st v1alpha1.RolloutStatus) []routers.ManagedRoute {
 // podsFor are the pods that a weight needs, of a side that has whole pods with all
 // of the traffic. A managed route needs one, for it sends requests at any weight.
 func podsFor(in In, st v1alpha1.RolloutStatus, whole, weight int32) int32 {
+	if previewing(in, st) && weight == 0 {
+		return previewSize(in, whole)
+	}
 	pods := share(whole, weight, fullWeight(in))
 	if len(wantRoutes(in, st)) > 0 {
 		pods = max(pods, 1)

@@ -82,6 +82,9 @@ func wantSet(in In, st v1alpha1.RolloutStatus, hash string, want sizes, deadline
 	} else if rs.Desired > 0 {
 		next.ScaleDownAt = rs.ScaleDownAt
 	}
+	if next.Role == "" && next.Replicas > 0 && in.Spec.Strategy.BlueGreen != nil && hasServed(rs) {
+		next.Role = v1alpha1.RoleRetired
+	}
 	next.Why = why(*rs, next)
 	same := next.Replicas == rs.Desired && next.Role == rs.Role && next.Revision == rs.Revision && sameTime(next.ScaleDownAt, rs.ScaleDownAt)
 	return next, !same

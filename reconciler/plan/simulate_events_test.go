@@ -45,6 +45,9 @@ func (w *world) event(t *rapid.T, may trouble) {
 func (w *world) happen(t *rapid.T, event string) {
 	anyVersion := func() string { return version(rapid.IntRange(0, versions-1).Draw(t, "version")) }
 	w.tokens++
+	if w.Spec.Strategy.BlueGreen != nil && w.happenBlueGreen(t, event) {
+		return
+	}
 	switch event {
 	case "commit":
 		w.Commit(anyVersion(), w.nextCommit(), "A commit")

@@ -96,7 +96,11 @@ func drawRoute(t *rapid.T) v1alpha1.CanaryStep {
 }
 
 func drawWorld(t *rapid.T, may trouble, routed bool) *world {
-	c := plansim.New(start, drawStrategy(t, routed), rapid.Int32Range(0, 7).Draw(t, "replicas"))
+	return furnish(t, may, plansim.New(start, drawStrategy(t, routed), rapid.Int32Range(0, 7).Draw(t, "replicas")))
+}
+
+// furnish draws all of a world but the strategy.
+func furnish(t *rapid.T, may trouble, c *plansim.Cluster) *world {
 	w := &world{Cluster: c, faults: true}
 	c.Spec.ProgressDeadlineSeconds = ptr(rapid.SampledFrom([]int32{20, 60, 600}).Draw(t, "deadline"))
 	c.Spec.ProgressDeadlineAbort = rapid.Bool().Draw(t, "deadlineAbort")

@@ -29,6 +29,7 @@ func report(in In, st v1alpha1.RolloutStatus, w weight) v1alpha1.RolloutStatus {
 	st.ControllerPause = slices.ContainsFunc(st.PauseConditions, func(p v1alpha1.PauseCondition) bool { return p.Reason != v1alpha1.PauseReasonUser })
 	st.HPAReplicas, st.Selector = scaled(in, st)
 	st.Git = gitStatus(in, st)
+	st.BlueGreen = blueGreenStatus(in, st)
 	n := judge(in, st, w)
 	st.Phase, st.Message = n.phase, n.message
 	st.Conditions = conditions(in, st, n)
@@ -43,6 +44,8 @@ func scaled(in In, st v1alpha1.RolloutStatus) (int32, string) {
 	for _, rs := range in.ReplicaSets {
 		serving := rs.Hash == st.StableRS
 		switch {
+		case in.Spec.Strategy.BlueGreen != nil:
+			serving = rs.Hash == servedBy(in, st)
 		case st.StableRS == "":
 			serving = rs.Hash == st.CurrentPodHash
 		case !routed(in):

@@ -31,13 +31,13 @@ func advance(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event)
 	if hasPause(st, v1alpha1.PauseReasonInconclusiveAnalysis) {
 		return st, nil // whatever else is over, a person is being asked
 	}
-	event := Event{Reason: v1alpha1.ReasonStepCompleted, Message: fmt.Sprintf("Completed step %s (%s)", stepText(in, st), describe(steps(in)[i]))}
+	event := Event{Reason: v1alpha1.ReasonStepCompleted, Message: fmt.Sprintf("Completed step %s (%s)", stepText(in, st), describeStep(in, i))}
 	return enter(in, nextStep(in, st)), []Event{event}
 }
 
 // nextStep leaves the current step.
 func nextStep(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
-	st = dropPause(st, v1alpha1.PauseReasonCanaryPauseStep, v1alpha1.PauseReasonInconclusiveAnalysis)
+	st = dropPause(st, stepPause(in), v1alpha1.PauseReasonInconclusiveAnalysis)
 	st.Canary.CurrentStepAnalysisRunStatus = nil
 	return setIndex(in, st, min(index(st)+1, int32(len(steps(in)))))
 }
@@ -56,7 +56,7 @@ func enter(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
 	now := metav1.NewTime(in.Now)
 	st.StepStartedAt = &now
 	if step.Pause != nil {
-		st = addPause(in, st, v1alpha1.PauseReasonCanaryPauseStep)
+		st = addPause(in, st, stepPause(in))
 	}
 	return st
 }
@@ -88,6 +88,9 @@ func atWeight(in In, st v1alpha1.RolloutStatus) bool {
 		return b.candidate != nil // nothing serves, so there is no traffic to move
 	}
 	if available(b.candidate) < stepSize(in, st) || in.Routing.Err != "" || in.Routing.Verification == routers.VerificationPending {
+		return false
+	}
+	if !previewReached(in, st) {
 		return false
 	}
 	seen := in.Routing.Canary
@@ -152,6 +155,9 @@ func completion(in In, st v1alpha1.RolloutStatus) string {
 	if st.PromoteFull {
 		return "full promotion was requested"
 	}
+	if in.Spec.Strategy.BlueGreen != nil {
+		return "the blue-green update is completed"
+	}
 	return fmt.Sprintf("all %d canary steps are completed", len(steps(in)))
 }
 
@@ -180,7 +186,23 @@ func stepText(in In, st v1alpha1.RolloutStatus) string {
 	return fmt.Sprintf("%d/%d", min(int(index(st))+1, total), total)
 }
 
-// describe names a step for people.
+// stepPause is the reason of a pause that a step makes.
+func stepPause(in In) v1alpha1.PauseReason {
+	if in.Spec.Strategy.BlueGreen != nil {
+		return v1alpha1.PauseReasonBlueGreenPause
+	}
+	return v1alpha1.PauseReasonCanaryPauseStep
+}
+
+// describeStep names the step at an index for people.
+func describeStep(in In, i int32) string {
+	if stage := stageAt(in, i); stage != "" {
+		return string(stage)
+	}
+	return describe(steps(in)[i])
+}
+
+// describe names a step of a canary for people.
 func describe(step v1alpha1.CanaryStep) string {
 	switch {
 	case step.SetWeight != nil:

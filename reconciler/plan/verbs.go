@@ -227,7 +227,7 @@ func promote(in In, st v1alpha1.RolloutStatus, v verb) (v1alpha1.RolloutStatus, 
 		return st, "no step is left: it is promoted as soon as its pods are available and have the traffic"
 	}
 	waits := len(st.PauseConditions) > 0
-	skip := !waits || hasPause(st, v1alpha1.PauseReasonCanaryPauseStep) || stepInconclusive(in, st)
+	skip := !waits || hasPause(st, stepPause(in)) || stepInconclusive(in, st)
 	st.PauseConditions = nil
 	if skip {
 		st = nextStep(in, st)

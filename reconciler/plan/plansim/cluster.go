@@ -73,7 +73,8 @@ type Cluster struct {
 
 	sets       map[string]*set
 	route      route
-	services   [2]*plan.Service // stable, canary
+	services   [2]*plan.Service // stable, canary; active, preview
+	active     endpoints
 	runs       []plan.Run
 	reverts    []plan.Revert
 	working    map[string]*working // by Revert

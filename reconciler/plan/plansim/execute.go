@@ -136,13 +136,15 @@ func (c *Cluster) executeServices(p plan.Plan) bool {
 		if c.stops("service") {
 			return false
 		}
-		for _, s := range c.services {
+		if want.Routes && c.RefuseWeights {
+			continue
+		}
+		for i, s := range c.services {
 			if s != nil && s.Name == want.Name && s.Hash != want.Hash {
-				c.checkSwitch(s.Name, want.Hash)
+				c.checkSwitch(want, p.Status)
 				c.Writes++
 				c.note("service", "%s selects %s", s.Name, want.Hash)
-				s.Hash = want.Hash
-				c.changed("services")
+				c.selects(i, want.Hash)
 			}
 		}
 	}

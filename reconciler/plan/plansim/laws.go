@@ -33,6 +33,9 @@ func (c *Cluster) checkPlan(in plan.In, p plan.Plan) {
 	if in.Deleting {
 		return
 	}
+	if c.blueGreen() {
+		c.checkBlueGreen(in, p)
+	}
 	c.checkAbort(in, p)
 	c.checkClock(in, p)
 	c.checkHeld(in, p)
@@ -118,7 +121,12 @@ func (c *Cluster) checkRaise(weight int32) {
 
 // checkSwitch: the canary Service is moved only without traffic, the stable one
 // never to fewer pods than it takes.
-func (c *Cluster) checkSwitch(name, hash string) {
+func (c *Cluster) checkSwitch(want plan.ServiceWant, next v1alpha1.RolloutStatus) {
+	if c.blueGreen() {
+		c.checkSelector(want, next)
+		return
+	}
+	name, hash := want.Name, want.Hash
 	if !c.Calm {
 		return
 	}
@@ -144,6 +152,10 @@ func (c *Cluster) checkResize(in plan.In, next v1alpha1.RolloutStatus, hash stri
 	}
 	if to >= from {
 		c.checkBatch(in, next, hash, from, to)
+		return
+	}
+	if c.blueGreen() {
+		c.checkVersionSize(next, hash, to)
 		return
 	}
 	need := int32(0)
@@ -298,7 +310,7 @@ func (c *Cluster) checkSteps(was, next v1alpha1.RolloutStatus) {
 		return
 	}
 	for _, run := range c.runs {
-		if run.Kind == plan.RunStep && run.Hash == was.CurrentPodHash && run.Attempt == was.Attempt && run.Step == from &&
+		if run.Kind.OfStage() && run.Hash == was.CurrentPodHash && run.Attempt == was.Attempt && run.Step == from &&
 			run.Phase == v1alpha1.AnalysisPhaseSuccessful {
 			return
 		}

@@ -95,7 +95,9 @@ func (c *Cluster) Observe() (plan.In, Read) {
 		source := *c.Source
 		in.Source = &source
 	}
-	if c.Routed {
+	if c.blueGreen() {
+		c.observeBlueGreen(&in)
+	} else if c.Routed {
 		in.Routing = &plan.Routing{Observed: c.cached("route").(routers.Observed)}
 		if c.RouterErr != "" {
 			in.Routing = &plan.Routing{Err: c.RouterErr}
