@@ -35,6 +35,7 @@ func (c *collector) strategy(s v1alpha1.RolloutStrategy) {
 		c.step(stepField(i), step)
 		c.weight(stepField(i), step.SetWeight, s.Canary.TrafficRouting)
 	}
+	c.scale(*s.Canary)
 	c.problems = append(c.problems, ManagedRoutes(*s.Canary)...)
 	if s.Canary.Analysis != nil {
 		c.background(*s.Canary.Analysis, len(s.Canary.Steps))

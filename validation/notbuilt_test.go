@@ -68,6 +68,8 @@ func builtRollout() []string {
 		canary + ".trafficRouting.gatewayAPI.httpRoute", canary + ".trafficRouting.gatewayAPI.namespace",
 		canary + ".trafficRouting.gatewayAPI.httpRoutes[].name", canary + ".trafficRouting.gatewayAPI.httpRoutes[].ruleNames[]",
 		canary + ".trafficRouting.plugins", // other plugins than Argo's for the Gateway API are refused one by one
+		canary + ".minPodsPerReplicaSet", canary + ".replicaProgressThreshold.type", canary + ".replicaProgressThreshold.value",
+		canary + ".steps[].setCanaryScale.weight", canary + ".steps[].setCanaryScale.replicas", canary + ".steps[].setCanaryScale.matchTrafficWeight",
 		canary + ".trafficRouting.gatewayAPI.httpRoutes[].useHeaderRoutes",
 		canary + ".trafficRouting.maxTrafficWeight", canary + ".trafficRouting.managedRoutes[].name",
 		canary + ".steps[].setHeaderRoute.name", canary + ".steps[].setHeaderRoute.match[].headerName",

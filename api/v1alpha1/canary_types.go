@@ -68,11 +68,14 @@ type CanaryStrategy struct {
 	// PingPong lets two Services alternate their roles.
 	// +optional
 	PingPong *PingPongSpec `json:"pingPong,omitempty"`
-	// MinPodsPerReplicaSet is a floor for the size of a side with pods, at most spec.replicas.
+	// MinPodsPerReplicaSet is a floor for the size of a side with pods, at most
+	// spec.replicas. It leaves setCanaryScale.replicas alone. With a router only.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	MinPodsPerReplicaSet *int32 `json:"minPodsPerReplicaSet,omitempty"`
-	// ReplicaProgressThreshold is how much of a side must be available to go on. Default 100 %.
+	// ReplicaProgressThreshold is how much of the pods that a step asks of the new
+	// version must be available to go on, to raise its weight, to start the next batch
+	// and to promote it. Default 100 %.
 	// +optional
 	ReplicaProgressThreshold *ReplicaProgressThreshold `json:"replicaProgressThreshold,omitempty"`
 }
@@ -83,10 +86,20 @@ type PingPongSpec struct {
 	PongService string `json:"pongService"`
 }
 
+// The types of a ReplicaProgressThreshold. Percentage is another word for Percent.
+const (
+	ThresholdPercent    = "Percent"
+	ThresholdPercentage = "Percentage"
+	ThresholdPods       = "Pods"
+)
+
 // ReplicaProgressThreshold is a share or a number of pods.
 type ReplicaProgressThreshold struct {
+	// Type is Percent (or Percentage) or Pods.
 	// +kubebuilder:validation:Enum=Percentage;Percent;Pods
 	Type string `json:"type"`
+	// Value from 1 to 100 percent, rounded up to whole pods, or a number of pods, of
+	// which no more are asked than the side has.
 	// +kubebuilder:validation:Minimum=1
 	Value int32 `json:"value"`
 }
@@ -102,7 +115,7 @@ type CanaryStep struct {
 	// Pause waits for a duration, or without one until promoted.
 	// +optional
 	Pause *RolloutPause `json:"pause,omitempty"`
-	// SetCanaryScale pins the size of the canary.
+	// SetCanaryScale pins the size of the canary until a later one. With a router only.
 	// +optional
 	SetCanaryScale *SetCanaryScale `json:"setCanaryScale,omitempty"`
 	// Analysis must succeed to go on.
@@ -130,11 +143,16 @@ type RolloutPause struct {
 	Duration *intstr.IntOrString `json:"duration,omitempty"`
 }
 
-// SetCanaryScale is exactly one of its fields.
+// SetCanaryScale is exactly one of its fields. It outlives later setWeight steps,
+// and ends after the last step, at a full promotion and at an abort. It is the
+// user's word: the canary may get a weight that its pods would be too few for, but
+// never without one available pod, and it doesn't shrink below what the weight that
+// it has needs.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.weight), has(self.replicas), has(self.matchTrafficWeight) && self.matchTrafficWeight].filter(x, x).size() == 1",message="set exactly one of weight, replicas and matchTrafficWeight"
 type SetCanaryScale struct {
-	// Weight sizes the canary at this share of spec.replicas.
+	// Weight sizes the canary at this share of spec.replicas: 0 to 100 (or
+	// maxTrafficWeight), rounded up to whole pods.
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
 	// Replicas is the size itself; it may exceed spec.replicas.

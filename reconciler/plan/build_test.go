@@ -51,6 +51,13 @@ func mirrorRoute(name, path string) v1alpha1.CanaryStep {
 	return v1alpha1.CanaryStep{SetMirrorRoute: step}
 }
 
+// scaleTo pins the canary to a number of pods until matchWeight.
+func scaleTo(pods int32) v1alpha1.CanaryStep {
+	return v1alpha1.CanaryStep{SetCanaryScale: &v1alpha1.SetCanaryScale{Replicas: &pods}}
+}
+
+var matchWeight = v1alpha1.CanaryStep{SetCanaryScale: &v1alpha1.SetCanaryScale{MatchTrafficWeight: true}}
+
 // managed is a router with these managed routes.
 func managed(names ...string) *v1alpha1.RolloutTrafficRouting {
 	out := gateway.DeepCopy()

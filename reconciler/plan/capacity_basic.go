@@ -68,7 +68,7 @@ func atCounts(in In, b buckets, weight int32) bool {
 	if b.stable == nil {
 		wantCandidate, wantStable = in.Replicas, 0
 	}
-	if available(b.candidate) < wantCandidate || size(b.candidate) != wantCandidate {
+	if available(b.candidate) < enough(in, wantCandidate) || size(b.candidate) != wantCandidate {
 		return wantCandidate == 0 && size(b.candidate) == 0 && othersGone(b)
 	}
 	if b.stable != nil && (b.stable.Desired != wantStable || b.stable.Replicas != wantStable) {

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -99,51 +98,4 @@ func retireAt(in In, st v1alpha1.RolloutStatus, rs ReplicaSet) time.Time {
 		delay = max(delay, settle)
 	}
 	return in.Now.Add(delay)
-}
-
-// candidateSize is what the current step asks for, and at least what the weight
-// that is seen or wanted needs. It never shrinks while the version is in progress,
-// also not at a step with a lower weight: an observation from before it shrank
-// would pass for pods that a later, higher weight could be given to (law 1). It
-// grows by batches where maxSurge is set.
-func candidateSize(in In, st v1alpha1.RolloutStatus, rs *ReplicaSet) int32 {
-	if confirmationPending(st) {
-		return desired(rs)
-	}
-	if st.StableRS == "" {
-		return in.Replicas
-	}
-	whole := wholeSize(in, st)
-	weight := stepWeight(in, index(st))
-	need := podsFor(in, st, whole, weight)
-	live := int32(0)
-	if serviceHash(in.Canary) == st.CurrentPodHash {
-		live = in.Routing.Canary
-		if w := st.Canary.Weights; w != nil {
-			live = max(live, w.Canary.Weight)
-		}
-	}
-	if halted(in, st) { // no pods beyond what is there and what the live weight needs
-		need = max(share(whole, min(weight, live), fullWeight(in)), min(need, desired(rs)))
-	}
-	if in.Replicas == 0 {
-		return 0
-	}
-	return max(min(need, nextBatch(in, rs)), share(whole, live, fullWeight(in)), desired(rs))
-}
-
-// nextBatch is the size that a version may grow to now. A maxSurge that is set
-// bounds how many pods start at a time, although stable stays whole: the next
-// ones start when all that were asked for are available. Without one all start at
-// once, and so does what the live weight needs, as when a scaler asks for it.
-func nextBatch(in In, rs *ReplicaSet) int32 {
-	set := canary(in).MaxSurge
-	switch {
-	case set == nil:
-		return math.MaxInt32
-	case available(rs) < desired(rs):
-		return desired(rs)
-	}
-	batch := max(podCount(set, in.Replicas, true), 1)
-	return int32(min(int64(desired(rs))+int64(batch), math.MaxInt32))
 }

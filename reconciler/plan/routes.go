@@ -17,19 +17,6 @@ func wantRoutes(in In, st v1alpha1.RolloutStatus) []routers.ManagedRoute {
 	return managedRoutes(steps(in), index(st), canary(in).TrafficRouting)
 }
 
-// podsFor are the pods that a weight needs, of a side that has whole pods with all
-// of the traffic. A managed route needs one, for it sends requests at any weight.
-func podsFor(in In, st v1alpha1.RolloutStatus, whole, weight int32) int32 {
-	if previewing(in, st) && weight == 0 {
-		return previewSize(in, whole)
-	}
-	pods := share(whole, weight, fullWeight(in))
-	if len(wantRoutes(in, st)) > 0 {
-		pods = max(pods, 1)
-	}
-	return pods
-}
-
 // nextRoutes are the managed routes that may be there now, beside the weight that
 // is seen. One that is wanted and there stays. To add or change one is a raise: it
 // follows from the persisted status only, and needs all that the weight needs.

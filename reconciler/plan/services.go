@@ -127,7 +127,7 @@ func canarySelects(in In, st v1alpha1.RolloutStatus) string {
 		if halted(in, st) || confirmationPending(st) {
 			return ""
 		}
-		if pods := available(find(in, st.CurrentPodHash)); pods > 0 && pods >= stepSize(in, st) && nameable(in, st.CurrentPodHash) {
+		if pods := available(find(in, st.CurrentPodHash)); pods > 0 && pods >= enough(in, stepSize(in, st)) && nameable(in, st.CurrentPodHash) {
 			return st.CurrentPodHash
 		}
 		return homeFrom(in, st, now)

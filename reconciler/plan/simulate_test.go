@@ -42,7 +42,7 @@ func drawStrategy(t *rapid.T, routed bool) v1alpha1.CanaryStrategy {
 		whole = routers.Whole(s.TrafficRouting)
 	}
 	for range n {
-		switch rapid.IntRange(0, 5).Draw(t, "kind") {
+		switch rapid.IntRange(0, 6).Draw(t, "kind") {
 		case 0, 1:
 			s.Steps = append(s.Steps, setWeight(rapid.SampledFrom([]int32{0, 1, 5, 20, 33, 50, 75, 99, 100}).Draw(t, "weight")*whole/100))
 		case 2:
@@ -55,16 +55,26 @@ func drawStrategy(t *rapid.T, routed bool) v1alpha1.CanaryStrategy {
 			if routed {
 				s.Steps = append(s.Steps, drawRoute(t))
 			}
+		case 6:
+			if routed {
+				s.Steps = append(s.Steps, drawScale(t, whole))
+			}
 		}
 	}
 	if rapid.Bool().Draw(t, "background") {
 		s.Analysis = background(rapid.Int32Range(0, 3).Draw(t, "startingStep"))
 	}
+	s.ReplicaProgressThreshold = rapid.SampledFrom([]*v1alpha1.ReplicaProgressThreshold{
+		nil, nil, {Type: v1alpha1.ThresholdPercent, Value: 70}, {Type: v1alpha1.ThresholdPods, Value: 2},
+	}).Draw(t, "threshold")
 	s.MaxSurge = ptr(intstr.FromInt32(rapid.Int32Range(0, 3).Draw(t, "maxSurge")))
 	s.MaxUnavailable = ptr(intstr.FromInt32(rapid.Int32Range(0, 2).Draw(t, "maxUnavailable")))
 	if routed {
 		if rapid.Bool().Draw(t, "noBatches") {
 			s.MaxSurge = nil
+		}
+		if least := rapid.SampledFrom([]int32{0, 0, 1, 3}).Draw(t, "minPods"); least > 0 {
+			s.MinPodsPerReplicaSet = &least
 		}
 		s.AbortScaleDownDelaySeconds = ptr(rapid.SampledFrom([]int32{0, 1, 30}).Draw(t, "abortDelay"))
 		s.ScaleDownDelaySeconds = ptr(rapid.SampledFrom([]int32{0, 1, 30}).Draw(t, "scaleDownDelay"))
@@ -93,6 +103,16 @@ func drawRoute(t *rapid.T) v1alpha1.CanaryStep {
 		return mirrorRoute(name, value)
 	}
 	return headerRoute(name, value)
+}
+
+func drawScale(t *rapid.T, whole int32) v1alpha1.CanaryStep {
+	switch rapid.IntRange(0, 2).Draw(t, "scale") {
+	case 0:
+		return scaleTo(rapid.Int32Range(0, 8).Draw(t, "pods"))
+	case 1:
+		return v1alpha1.CanaryStep{SetCanaryScale: &v1alpha1.SetCanaryScale{Weight: ptr(rapid.Int32Range(0, whole).Draw(t, "weight"))}}
+	}
+	return matchWeight
 }
 
 func drawWorld(t *rapid.T, may trouble, routed bool) *world {

@@ -66,6 +66,8 @@ func stepDone(in In, st v1alpha1.RolloutStatus, step v1alpha1.CanaryStep) bool {
 	switch {
 	case step.SetWeight != nil, step.SetHeaderRoute != nil, step.SetMirrorRoute != nil:
 		return atWeight(in, st)
+	case step.SetCanaryScale != nil:
+		return atWeight(in, st) && atScale(in, st, find(in, st.CurrentPodHash))
 	case step.Pause != nil:
 		length, timed := pauseLength(*step.Pause)
 		return timed && st.StepStartedAt != nil && !in.Now.Before(st.StepStartedAt.Add(length))
@@ -87,7 +89,7 @@ func atWeight(in In, st v1alpha1.RolloutStatus) bool {
 	if in.Replicas == 0 {
 		return b.candidate != nil // nothing serves, so there is no traffic to move
 	}
-	if available(b.candidate) < stepSize(in, st) || in.Routing.Err != "" || in.Routing.Verification == routers.VerificationPending {
+	if available(b.candidate) < enough(in, stepSize(in, st)) || in.Routing.Err != "" || in.Routing.Verification == routers.VerificationPending {
 		return false
 	}
 	if !previewReached(in, st) {
@@ -141,7 +143,7 @@ func settleFirst(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Ev
 // as observed.
 func promoteWhole(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event) {
 	rs := find(in, st.CurrentPodHash)
-	if len(st.PauseConditions) > 0 || rs == nil || available(rs) < wholeSize(in, st) {
+	if len(st.PauseConditions) > 0 || rs == nil || available(rs) < enough(in, wholeSize(in, st)) {
 		return st, nil
 	}
 	if routed(in) && !atWeight(in, st) {
@@ -213,6 +215,8 @@ func describe(step v1alpha1.CanaryStep) string {
 		return "pause"
 	case step.Analysis != nil:
 		return "analysis"
+	case step.SetCanaryScale != nil:
+		return scaleText(*step.SetCanaryScale)
 	case step.SetHeaderRoute != nil:
 		return routeText("setHeaderRoute", step.SetHeaderRoute.Name, len(step.SetHeaderRoute.Match))
 	case step.SetMirrorRoute != nil:
@@ -226,4 +230,14 @@ func routeText(kind, name string, matches int) string {
 		return fmt.Sprintf("%s %s, which is removed", kind, name)
 	}
 	return kind + " " + name
+}
+
+func scaleText(set v1alpha1.SetCanaryScale) string {
+	switch {
+	case set.Replicas != nil:
+		return fmt.Sprintf("setCanaryScale replicas %d", *set.Replicas)
+	case set.Weight != nil:
+		return fmt.Sprintf("setCanaryScale weight %d", *set.Weight)
+	}
+	return "setCanaryScale matchTrafficWeight"
 }

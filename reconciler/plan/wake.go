@@ -41,6 +41,9 @@ func wake(in In, p Plan, changed bool) time.Duration {
 			due = append(due, wakeTraffic)
 		}
 	}
+	if end, later := shrinksLater(in, st); later {
+		at(end)
+	}
 	if st.Progress != nil && !overdue(in, st) {
 		at(st.Progress.Since.Add(progressDeadline(in)))
 	}
@@ -103,4 +106,14 @@ func pauseEnd(in In, st v1alpha1.RolloutStatus) (time.Time, bool) {
 	}
 	length, timed := pauseLength(*steps(in)[i].Pause)
 	return st.StepStartedAt.Add(length), timed
+}
+
+// shrinksLater is when the version in progress may give up pods that its step
+// doesn't ask for any more; false when it has none.
+func shrinksLater(in In, st v1alpha1.RolloutStatus) (time.Time, bool) {
+	if !scaling(in, st) || desired(find(in, st.CurrentPodHash)) <= stepSize(in, st) {
+		return time.Time{}, false
+	}
+	end, seen := shrinkAt(in, st)
+	return end, seen && end.After(in.Now)
 }

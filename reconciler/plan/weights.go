@@ -216,7 +216,7 @@ func raiseGate(in In, st v1alpha1.RolloutStatus, limit int32) string {
 		open bool
 		why  string
 	}{
-		{available(b.candidate) >= podsFor(in, st, wholeUnderTraffic(in, st), limit), "updated replicas are still becoming available"},
+		{available(b.candidate) >= enough(in, podsFor(in, st, wholeUnderTraffic(in, st), limit)) && !shrinking(in, st, b.candidate), "updated replicas are still becoming available"},
 		{serves(in.Canary, st.CurrentPodHash), "the canary Service does not reach the new version's pods yet"},
 		{serves(in.Stable, st.StableRS) || available(b.stable) == 0, "the stable Service does not reach the stable version's pods only yet"},
 	}
@@ -226,6 +226,12 @@ func raiseGate(in In, st v1alpha1.RolloutStatus, limit int32) string {
 		}
 	}
 	return ""
+}
+
+// shrinking says that the version in progress is to give up pods, so that those
+// that are seen can't be counted on.
+func shrinking(in In, st v1alpha1.RolloutStatus, rs *ReplicaSet) bool {
+	return scaling(in, st) && desired(rs) > candidateSize(in, st, rs)
 }
 
 // rememberWeights puts what is wanted of weights and selectors into the status.

@@ -111,8 +111,8 @@ func (c *Cluster) checkRaise(weight int32) {
 		return
 	}
 	hash := c.Selects("canary")
-	if c.Calm && c.AvailablePods(hash) < c.share(c.rests.Replicas, weight) {
-		c.violated("1", "the weight was raised to %d with %d of %d pods of %q available", weight, c.AvailablePods(hash), c.share(c.rests.Replicas, weight), hash)
+	if c.Calm && c.AvailablePods(hash) < c.needs(weight) {
+		c.violated("1", "the weight was raised to %d with %d of %d pods of %q available", weight, c.AvailablePods(hash), c.needs(weight), hash)
 	}
 	if hash == "" {
 		c.violated("1", "the weight was raised to %d while the canary Service selects everything", weight)
@@ -194,6 +194,9 @@ func (c *Cluster) checkBatch(in plan.In, next v1alpha1.RolloutStatus, hash strin
 	serving := int32(0)
 	if s := c.sets[hash]; s != nil {
 		serving = min(s.Available, from)
+	}
+	if serving >= c.enough(from) {
+		serving = from
 	}
 	whole := max(c.rests.Replicas, c.Desired(next.StableRS))
 	batch, err := intstr.GetScaledValueFromIntOrPercent(set, int(c.rests.Replicas), true)
@@ -287,7 +290,7 @@ func (c *Cluster) checkPromotion(in plan.In, was, next v1alpha1.RolloutStatus) {
 			return // it was stable before: a crash lost the status
 		}
 	}
-	if c.Calm && c.AvailablePods(next.StableRS) < c.rests.Replicas {
+	if c.Calm && c.AvailablePods(next.StableRS) < c.enough(c.rests.Replicas) {
 		c.violated("7", "%s became stable with %d of %d pods available", next.StableRS, c.AvailablePods(next.StableRS), c.rests.Replicas)
 	}
 	if was.StableRS != "" && was.Abort {
