@@ -56,13 +56,16 @@ func (r *Reconciler) executeRouting(ctx context.Context, seen *observed, decided
 	case decided.Split != nil:
 		err = seen.router.Apply(ctx, seen.target, *decided.Split)
 	}
-	if err == nil {
-		return nil
-	}
-	if isConflict(err) || ctx.Err() != nil {
+	return r.refusedTraffic(ctx, seen, err)
+}
+
+// refusedTraffic says that traffic could not be moved, and returns the error only
+// if the pass can't go on.
+func (r *Reconciler) refusedTraffic(ctx context.Context, seen *observed, err error) error {
+	if err == nil || isConflict(err) || ctx.Err() != nil {
 		return err
 	}
-	log.FromContext(ctx).Error(err, "The router refused the weights; they are tried again")
+	log.FromContext(ctx).Error(err, "The traffic could not be moved; it is tried again")
 	r.Events.Eventf(seen.rollout, nil, corev1.EventTypeWarning, v1alpha1.ReasonTrafficRoutingError, "Rollout", "%s", err.Error())
 	return nil
 }
@@ -78,7 +81,13 @@ func (r *Reconciler) executeServices(ctx context.Context, seen *observed, decide
 	for _, want := range decided.Services {
 		key := types.NamespacedName{Namespace: seen.rollout.Namespace, Name: want.Name}
 		if err := selector.Apply(ctx, r.Client, r.Live, key, want.Hash); err != nil {
-			return fmt.Errorf("selecting %s by Service %s: %w", want.Hash, key, err)
+			err = fmt.Errorf("selecting %s by Service %s: %w", want.Hash, key, err)
+			if want.Routes {
+				err = r.refusedTraffic(ctx, seen, err)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

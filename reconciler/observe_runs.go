@@ -40,7 +40,7 @@ func (t templates) lookup(ref v1alpha1.AnalysisTemplateRef) (analysis.Template, 
 // Rollout is at rest nothing hangs on them.
 func (r *Reconciler) observeTemplates(ctx context.Context, seen *observed) error {
 	seen.templates = templates{}
-	uses := analysesOf(seen.rollout.Spec.Strategy.Canary)
+	uses := append(analysesOf(seen.rollout.Spec.Strategy.Canary), analysesOfBlueGreen(seen.rollout.Spec.Strategy.BlueGreen)...)
 	atRest := seen.rollout.Status.Phase == v1alpha1.RolloutPhaseHealthy && seen.rollout.Status.StableRS == seen.in.Template.Hash
 	if len(uses) == 0 || atRest {
 		return nil
@@ -198,7 +198,7 @@ func observeRun(run *v1alpha1.AnalysisRun) plan.Run {
 		out.Completed = &at
 	}
 	observeProbe(run, &out)
-	if out.Kind == plan.RunStep && endedUnmeasured(run) {
+	if out.Kind.OfStage() && endedUnmeasured(run) {
 		// It says nothing of the version, so it opens no gate: a person is asked.
 		out.Phase, out.Terminating = v1alpha1.AnalysisPhaseInconclusive, false
 		out.Message = "it was ended before it had measured anything"

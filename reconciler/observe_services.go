@@ -48,22 +48,25 @@ func parseRevision(text string) int64 {
 // observeServices reads the selectors, and the ready endpoints by hash while an
 // update is under way: in steady state nothing hangs on them.
 func (r *Reconciler) observeServices(ctx context.Context, seen *observed) error {
+	if bg := seen.rollout.Spec.Strategy.BlueGreen; bg != nil {
+		return r.observeBlueGreen(ctx, seen, *bg)
+	}
 	canary := seen.rollout.Spec.Strategy.Canary
 	if canary == nil || seen.router == nil {
 		return nil // without a router the Services are the user's alone
 	}
 	var err error
-	if seen.in.Stable, err = r.observeService(ctx, seen, canary.StableService); err != nil {
+	if seen.in.Stable, err = r.observeService(ctx, seen, r.Client, canary.StableService); err != nil {
 		return err
 	}
-	seen.in.Canary, err = r.observeService(ctx, seen, canary.CanaryService)
+	seen.in.Canary, err = r.observeService(ctx, seen, r.Client, canary.CanaryService)
 	return err
 }
 
-func (r *Reconciler) observeService(ctx context.Context, seen *observed, name string) (*plan.Service, error) {
+func (r *Reconciler) observeService(ctx context.Context, seen *observed, from client.Reader, name string) (*plan.Service, error) {
 	key := types.NamespacedName{Namespace: seen.rollout.Namespace, Name: name}
 	service := &corev1.Service{}
-	if err := r.Client.Get(ctx, key, service); err != nil {
+	if err := from.Get(ctx, key, service); err != nil {
 		if apierrors.IsNotFound(err) {
 			seen.in.Missing = append(seen.in.Missing, (&routers.NotFoundError{Kind: "Service", Name: key}).Error())
 			return nil, nil

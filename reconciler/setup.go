@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -75,25 +76,29 @@ func rolloutOfRevert(_ context.Context, object client.Object) []reconcile.Reques
 // told by what their router claims.
 func (r *Reconciler) rolloutsRouting(ctx context.Context, object client.Object) []reconcile.Request {
 	return r.rollouts(ctx, object.GetNamespace(), func(rollout *v1alpha1.Rollout) bool {
-		canary := rollout.Spec.Strategy.Canary
-		if canary == nil || canary.TrafficRouting == nil {
-			return false
-		}
-		router, err := r.RouterFor(canary.TrafficRouting)
-		if err != nil || router == nil {
-			return false
-		}
-		claims := router.Claims(routers.Target{
-			Rollout:       client.ObjectKeyFromObject(rollout),
-			StableService: canary.StableService, CanaryService: canary.CanaryService, Routing: canary.TrafficRouting,
+		return slices.ContainsFunc(r.claims(rollout), func(claim routers.Claim) bool {
+			return claim.Name == object.GetName() && claim.Namespace == object.GetNamespace()
 		})
-		for _, claim := range claims {
-			if claim.Name == object.GetName() && claim.Namespace == object.GetNamespace() {
-				return true
-			}
-		}
-		return false
 	})
+}
+
+// claims are the fields of other objects that a Rollout's traffic rests on.
+func (r *Reconciler) claims(rollout *v1alpha1.Rollout) []routers.Claim {
+	target := routers.Target{Rollout: client.ObjectKeyFromObject(rollout)}
+	if bg := rollout.Spec.Strategy.BlueGreen; bg != nil {
+		target.StableService, target.CanaryService = bg.ActiveService, bg.PreviewService
+		return routers.ServiceClaims(target)
+	}
+	canary := rollout.Spec.Strategy.Canary
+	if canary == nil || canary.TrafficRouting == nil {
+		return nil
+	}
+	router, err := r.RouterFor(canary.TrafficRouting)
+	if err != nil || router == nil {
+		return nil
+	}
+	target.StableService, target.CanaryService, target.Routing = canary.StableService, canary.CanaryService, canary.TrafficRouting
+	return router.Claims(target)
 }
 
 // rolloutsWaiting are the Rollouts that are not at rest: a template that appears

@@ -25,6 +25,9 @@ func Rollout(spec v1alpha1.RolloutSpec) []Problem {
 	c.sizes(spec)
 	c.template(spec)
 	c.strategy(spec.Strategy)
+	if spec.Strategy.BlueGreen != nil && spec.Strategy.Canary == nil {
+		c.blueGreen(*spec.Strategy.BlueGreen, spec.RevisionHistoryLimit)
+	}
 	if spec.Supersede != "" && spec.Supersede != v1alpha1.SupersedeAlways && spec.Supersede != v1alpha1.SupersedeWait {
 		c.add("spec.supersede", "%q is neither Always nor Wait", spec.Supersede)
 	}

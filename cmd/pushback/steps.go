@@ -8,16 +8,21 @@ import (
 
 // stepsOf tells what each step does and how far the update is.
 func stepsOf(rollout *v1alpha1.Rollout) []stepView {
-	canary := rollout.Spec.Strategy.Canary
-	if canary == nil {
-		return nil
+	var texts []string
+	switch strategy := rollout.Spec.Strategy; {
+	case strategy.BlueGreen != nil:
+		texts = stageTexts(*strategy.BlueGreen)
+	case strategy.Canary != nil:
+		for _, step := range strategy.Canary.Steps {
+			texts = append(texts, stepText(step))
+		}
 	}
 	current := int32(0)
 	if rollout.Status.CurrentStepIndex != nil {
 		current = *rollout.Status.CurrentStepIndex
 	}
 	var out []stepView
-	for i, step := range canary.Steps {
+	for i, text := range texts {
 		state := "todo"
 		switch {
 		case int32(i) < current:
@@ -25,7 +30,7 @@ func stepsOf(rollout *v1alpha1.Rollout) []stepView {
 		case int32(i) == current && rollout.Status.StableRS != rollout.Status.CurrentPodHash && !rollout.Status.Abort:
 			state = "current"
 		}
-		out = append(out, stepView{Text: stepText(step), State: state})
+		out = append(out, stepView{Text: text, State: state})
 	}
 	return out
 }

@@ -20,7 +20,10 @@ func renderView(v view, s style) string {
 	if v.Message != "" {
 		fmt.Fprintf(&out, "%s\n", s.wrap(v.Message))
 	}
-	if v.Weights != nil {
+	for _, service := range v.Services {
+		fmt.Fprintf(&out, "%-8s %s selects %s\n", service.Role, service.Name, orDash(service.Hash))
+	}
+	if v.Weights != nil && len(v.Services) == 0 {
 		fmt.Fprintf(&out, "weights  stable %d  canary %d%s\n", v.Weights.Stable.Weight, v.Weights.Canary.Weight, verifiedText(v.Weights.Verified))
 	}
 	fmt.Fprintf(&out, "pods     %d of %d available\n", v.Available, v.Desired)

@@ -23,14 +23,16 @@ type view struct {
 	Step      string                   `json:"step,omitempty"`
 	Attempt   int64                    `json:"attempt"`
 	Weights   *v1alpha1.TrafficWeights `json:"weights,omitempty"`
-	Desired   int32                    `json:"desired"`
-	Available int32                    `json:"available"`
-	Stable    *v1alpha1.GitVersion     `json:"stable,omitempty"`
-	Current   *v1alpha1.GitVersion     `json:"current,omitempty"`
-	Steps     []stepView               `json:"steps,omitempty"`
-	Versions  []versionView            `json:"versions"`
-	Runs      []runView                `json:"runs,omitempty"`
-	Reverts   []revertView             `json:"reverts,omitempty"`
+	// Services of a blue-green Rollout, active first.
+	Services  []serviceView        `json:"services,omitempty"`
+	Desired   int32                `json:"desired"`
+	Available int32                `json:"available"`
+	Stable    *v1alpha1.GitVersion `json:"stable,omitempty"`
+	Current   *v1alpha1.GitVersion `json:"current,omitempty"`
+	Steps     []stepView           `json:"steps,omitempty"`
+	Versions  []versionView        `json:"versions"`
+	Runs      []runView            `json:"runs,omitempty"`
+	Reverts   []revertView         `json:"reverts,omitempty"`
 }
 
 // stepView is one step of the strategy.
@@ -88,7 +90,7 @@ func summaryOf(rollout *v1alpha1.Rollout) view {
 		Phase: rollout.Status.Phase, Message: rollout.Status.Message,
 		Step: rollout.Status.Step, Attempt: rollout.Status.Attempt, Weights: rollout.Status.Canary.Weights,
 		Desired: 1, Available: rollout.Status.AvailableReplicas,
-		Stable: rollout.Status.Git.Stable, Current: rollout.Status.Git.Current, Steps: stepsOf(rollout),
+		Stable: rollout.Status.Git.Stable, Current: rollout.Status.Git.Current, Steps: stepsOf(rollout), Services: servicesOf(rollout),
 		Versions: []versionView{},
 	}
 	if out.Phase == "" {
@@ -154,7 +156,7 @@ func versionOf(rollout *v1alpha1.Rollout, set *appsv1.ReplicaSet, pods []corev1.
 	case hash == rollout.Status.StableRS:
 		out.Role = v1alpha1.RoleStable
 	case hash == rollout.Status.CurrentPodHash && out.Role == "":
-		out.Role = "canary"
+		out.Role = candidateRole(rollout)
 	case out.Role == "":
 		out.Role = "old"
 	}

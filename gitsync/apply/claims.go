@@ -41,12 +41,16 @@ func describe(u *unstructured.Unstructured) string { return refOf(u).String() }
 
 // targetOf is what a router is told of a Rollout; false when nothing of it is routed.
 func targetOf(r *v1alpha1.Rollout) (routers.Target, bool) {
+	name := types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
+	if bg := r.Spec.Strategy.BlueGreen; bg != nil {
+		return routers.Target{Rollout: name, StableService: bg.ActiveService, CanaryService: bg.PreviewService}, true
+	}
 	canary := r.Spec.Strategy.Canary
 	if canary == nil {
 		return routers.Target{}, false
 	}
 	return routers.Target{
-		Rollout:       types.NamespacedName{Namespace: r.Namespace, Name: r.Name},
+		Rollout:       name,
 		StableService: canary.StableService, CanaryService: canary.CanaryService,
 		Routing: canary.TrafficRouting,
 	}, true
