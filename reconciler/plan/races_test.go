@@ -218,3 +218,36 @@ func TestLaw17_APromotionLeavesTheStableServiceAlone(t *testing.T) {
 		return true
 	})
 }
+
+// A version that was marked stable before the status that says so was lost waits
+// for none of its steps any more; a person's pause stands.
+func TestLaw7_AMarkedStableVersionWaitsForNoStep(t *testing.T) {
+	c := paused(t, withRouter(setWeight(25), pause(0)), 1)
+	in := observe(c)
+	in.Status.StableRS = ""
+	in.Status.PauseConditions = append(in.Status.PauseConditions, v1alpha1.PauseCondition{Reason: v1alpha1.PauseReasonUser})
+	for i := range in.ReplicaSets {
+		in.ReplicaSets[i].Role = ""
+		if in.ReplicaSets[i].Hash == "v2" {
+			in.ReplicaSets[i].Role = v1alpha1.RoleStable
+		}
+	}
+	st := plan.Decide(in).Status
+	if st.StableRS != "v2" || len(st.PauseConditions) != 1 || st.PauseConditions[0].Reason != v1alpha1.PauseReasonUser || *st.CurrentStepIndex != 2 {
+		t.Errorf("stable %q at step %s, paused by %+v; want v2 at the end of its steps, paused by the person alone", st.StableRS, st.Step, st.PauseConditions)
+	}
+}
+
+// A version that has become the first one skips its steps, and with them the
+// pause that it was in.
+func TestLaw7_SkippedStepsLeaveNoPause(t *testing.T) {
+	c := paused(t, withRouter(setWeight(0), pause(0), setWeight(50)), 1)
+	in := observe(c)
+	in.Status.StableRS = ""
+	in.ReplicaSets = nil
+	in.Stable.Hash, in.Canary.Hash, in.Stable.ReadyHashes, in.Canary.ReadyHashes = "", "", nil, nil
+	st := plan.Decide(in).Status
+	if *st.CurrentStepIndex != 3 || len(st.PauseConditions) > 0 {
+		t.Errorf("at step %s, paused by %+v", st.Step, st.PauseConditions)
+	}
+}

@@ -28,6 +28,12 @@ func recall(in In) (v1alpha1.RolloutStatus, []Event) {
 		return st, nil
 	}
 	st.StableRS = found
+	if found == st.CurrentPodHash && !st.Abort {
+		// It was promoted, and the status that says so was lost: it waits for nothing but a person.
+		waits := dropPause(st, v1alpha1.PauseReasonCanaryPauseStep, v1alpha1.PauseReasonInconclusiveAnalysis, v1alpha1.PauseReasonIrreversibleUnconfirmed)
+		st = makeStable(in, st)
+		st.PauseConditions = waits.PauseConditions
+	}
 	if inProgress(st) && len(steps(in)) > 0 && int(index(st)) >= len(steps(in)) {
 		// It was taken for a first version, which it isn't: its steps count.
 		st = restartSteps(in, st)

@@ -128,7 +128,7 @@ func stepSize(in In, st v1alpha1.RolloutStatus) int32 {
 func settleFirst(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event) {
 	st.CurrentStepHash = stepHash(in, index(st))
 	if int(index(st)) < len(steps(in)) {
-		st = setIndex(in, st, int32(len(steps(in))))
+		st = setIndex(in, nextStep(in, st), int32(len(steps(in))))
 		return st, []Event{{Reason: v1alpha1.ReasonSkipSteps, Message: "Skipped the steps: no other version is left to compare with"}}
 	}
 	rs := find(in, st.CurrentPodHash)

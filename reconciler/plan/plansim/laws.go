@@ -139,9 +139,21 @@ func (c *Cluster) checkSwitch(want plan.ServiceWant, next v1alpha1.RolloutStatus
 		}
 		return
 	}
-	if c.AvailablePods(hash) == 0 && c.rests.Replicas > 0 {
+	if c.AvailablePods(hash) == 0 && c.rests.Replicas > 0 && c.serving() > 0 {
 		c.violated("1", "the stable Service was moved to %s, which has no pod", hash)
 	}
+}
+
+// serving are the pods that the stable Service reaches.
+func (c *Cluster) serving() int32 {
+	if now := c.Selects("stable"); now != "" {
+		return c.AvailablePods(now)
+	}
+	sum := int32(0)
+	for hash := range c.sets {
+		sum += c.AvailablePods(hash)
+	}
+	return sum
 }
 
 // checkResize: laws 2 and 3, with a router; the bounds of the basic canary without.
