@@ -38,7 +38,7 @@ func (r *Reconciler) execute(ctx context.Context, seen *observed, decided plan.P
 		}
 		r.Events.Eventf(seen.rollout, nil, kind, event.Reason, "Rollout", "%s", event.Message)
 	}
-	return nil
+	return r.executePodMetadata(ctx, seen, decided)
 }
 
 // executeRouting writes the weights. A router in trouble must not keep the rest
@@ -140,6 +140,12 @@ func (r *Reconciler) patchReplicaSet(ctx context.Context, seen *observed, want p
 	}
 	next := renderMarks(live, want)
 	next.Spec.MinReadySeconds = seen.rollout.Spec.MinReadySeconds
+	renewAvoidance(next, antiAffinityOf(seen.rollout.Spec.Strategy), idle(live), want)
+	if want.Metadata != nil {
+		if err := renderMetadata(next, *want.Metadata); err != nil {
+			return err
+		}
+	}
 	return r.patchLocked(ctx, live, next)
 }
 

@@ -22,7 +22,7 @@ func (r *Reconciler) observeDryRun(ctx context.Context, seen *observed) error {
 	if _, exists := seen.sets[hash]; exists {
 		return nil
 	}
-	set, err := renderReplicaSet(seen.rollout, plan.ReplicaSetWant{Hash: hash})
+	set, err := renderReplicaSet(seen.rollout, plan.ReplicaSetWant{Hash: hash, Avoid: seen.in.Status.StableRS})
 	if err != nil {
 		seen.in.Invalid = append(seen.in.Invalid, err.Error())
 		return nil

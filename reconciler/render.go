@@ -29,6 +29,16 @@ func renderReplicaSet(rollout *v1alpha1.Rollout, want plan.ReplicaSetWant) (*uns
 	if err := mergeLabels(template, labels); err != nil {
 		return nil, err
 	}
+	role := ephemeral{}
+	if want.Metadata != nil {
+		var err error
+		if role, err = dressTemplate(template, *want.Metadata); err != nil {
+			return nil, err
+		}
+	}
+	if err := addAvoidance(template, antiAffinityOf(rollout.Spec.Strategy), want.Avoid); err != nil {
+		return nil, err
+	}
 	selector := rollout.Spec.Selector.DeepCopy()
 	selector.MatchLabels = maps.Clone(selector.MatchLabels)
 	if selector.MatchLabels == nil {
@@ -57,7 +67,11 @@ func renderReplicaSet(rollout *v1alpha1.Rollout, want plan.ReplicaSetWant) (*uns
 	set.SetNamespace(rollout.Namespace)
 	set.SetName(rollout.Name + "-" + want.Hash)
 	set.SetLabels(all)
-	set.SetAnnotations(marks(map[string]string{v1alpha1.HashVersionAnnotation: templatehash.Version}, want))
+	annotations := marks(map[string]string{v1alpha1.HashVersionAnnotation: templatehash.Version}, want)
+	if err := role.annotate(annotations); err != nil {
+		return nil, err
+	}
+	set.SetAnnotations(annotations)
 	set.SetOwnerReferences([]metav1.OwnerReference{ownerReference(rollout)})
 	return set, nil
 }

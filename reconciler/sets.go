@@ -3,6 +3,8 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -190,21 +192,33 @@ func (r *Reconciler) confirmSets(ctx context.Context, seen *observed) error {
 	return nil
 }
 
-// alignSets gives the versions that have pods a changed minReadySeconds. The
-// template's hash doesn't cover it, so that no new version brings it along.
+// alignSets gives the versions that are not written otherwise what follows from
+// the spec and their role: a changed minReadySeconds to those that have pods (the
+// template's hash doesn't cover it, so that no new version brings it along), and
+// metadata to all.
 func (r *Reconciler) alignSets(ctx context.Context, seen *observed, decided plan.Plan) error {
 	written := map[string]bool{}
 	for _, want := range decided.ReplicaSets {
 		written[want.Hash] = true
 	}
-	wanted := seen.rollout.Spec.MinReadySeconds
-	for hash, live := range seen.sets {
-		idle := live.Spec.Replicas == nil || *live.Spec.Replicas == 0
-		if written[hash] || idle || live.Spec.MinReadySeconds == wanted || len(seen.in.Invalid) > 0 || !live.DeletionTimestamp.IsZero() {
+	wanted := map[string]v1alpha1.PodTemplateMetadata{}
+	for _, want := range decided.Metadata {
+		wanted[want.Hash] = want.Metadata
+	}
+	for _, hash := range slices.Sorted(maps.Keys(seen.sets)) {
+		live := seen.sets[hash]
+		if written[hash] || len(seen.in.Invalid) > 0 || !live.DeletionTimestamp.IsZero() {
 			continue
 		}
 		next := live.DeepCopy()
-		next.Spec.MinReadySeconds = wanted
+		if live.Spec.Replicas != nil && *live.Spec.Replicas > 0 {
+			next.Spec.MinReadySeconds = seen.rollout.Spec.MinReadySeconds
+		}
+		if metadata, ok := wanted[hash]; ok {
+			if err := renderMetadata(next, metadata); err != nil {
+				return err
+			}
+		}
 		if err := r.patchLocked(ctx, live, next); err != nil {
 			return err
 		}

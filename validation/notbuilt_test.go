@@ -64,6 +64,8 @@ func builtRollout() []string {
 		"spec.analysis.successfulRunHistoryLimit", "spec.analysis.unsuccessfulRunHistoryLimit",
 		canary + ".canaryService", canary + ".stableService", canary + ".maxSurge", canary + ".maxUnavailable",
 		canary + ".scaleDownDelaySeconds", canary + ".abortScaleDownDelaySeconds",
+		canary + ".canaryMetadata.labels", canary + ".canaryMetadata.annotations", canary + ".stableMetadata.labels", canary + ".stableMetadata.annotations",
+		canary + ".antiAffinity.preferredDuringSchedulingIgnoredDuringExecution.weight", canary + ".antiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
 		canary + ".steps[].setWeight", canary + ".steps[].pause.duration", canary + ".analysis.startingStep",
 		canary + ".trafficRouting.gatewayAPI.httpRoute", canary + ".trafficRouting.gatewayAPI.namespace",
 		canary + ".trafficRouting.gatewayAPI.httpRoutes[].name", canary + ".trafficRouting.gatewayAPI.httpRoutes[].ruleNames[]",

@@ -28,6 +28,7 @@ func Rollout(spec v1alpha1.RolloutSpec) []Problem {
 	if spec.Strategy.BlueGreen != nil && spec.Strategy.Canary == nil {
 		c.blueGreen(*spec.Strategy.BlueGreen, spec.RevisionHistoryLimit)
 	}
+	c.pods(spec)
 	if spec.Supersede != "" && spec.Supersede != v1alpha1.SupersedeAlways && spec.Supersede != v1alpha1.SupersedeWait {
 		c.add("spec.supersede", "%q is neither Always nor Wait", spec.Supersede)
 	}

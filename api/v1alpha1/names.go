@@ -49,6 +49,9 @@ const (
 	RoleAnnotation = "pushback.dev/role"
 	// ScaleDownDeadlineAnnotation on a ReplicaSet is the RFC 3339 time at which it may be scaled to 0.
 	ScaleDownDeadlineAnnotation = "pushback.dev/scale-down-deadline"
+	// EphemeralMetadataAnnotation on a ReplicaSet is a JSON object that tells which
+	// labels and annotations of its template and pods are there for its role.
+	EphemeralMetadataAnnotation = "pushback.dev/ephemeral-metadata"
 	// ProbeAnnotation on an AnalysisRun that ended Error asks for its providers to be
 	// tried until they answer again (status.answeredAt). Its value is the RFC 3339 time
 	// before which they are not tried. Written and taken off by the Rollout's controller.

@@ -35,7 +35,7 @@ func makeScheme() (*runtime.Scheme, error) {
 	return scheme, err
 }
 
-// cacheOptions keep the memory to what is ours: ReplicaSets by our label, and
+// cacheOptions keep the memory to what is ours: ReplicaSets and pods by our label, and
 // nothing's managedFields.
 func cacheOptions(namespaces []string) cache.Options {
 	ours, err := labels.NewRequirement(v1alpha1.TemplateHashLabel, selection.Exists, nil)
@@ -46,6 +46,7 @@ func cacheOptions(namespaces []string) cache.Options {
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&appsv1.ReplicaSet{}: {Label: labels.NewSelector().Add(*ours)},
+			&corev1.Pod{}:        {Label: labels.NewSelector().Add(*ours)},
 		},
 	}
 	if len(namespaces) > 0 {

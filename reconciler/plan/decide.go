@@ -63,7 +63,8 @@ func decide(in In) Plan {
 		st = rememberWeights(in, st, w, services)
 		p.Services = announced(in, st, services)
 	}
-	p.ReplicaSets = wantReplicaSets(in, st)
+	p.ReplicaSets = dress(in, st, wantReplicaSets(in, st))
+	p.Metadata = wantMetadata(in, st)
 	p.Prune = prune(in, st)
 	p.Runs = wantRuns(in, st)
 	p.Terminate = endRuns(in, st)

@@ -43,6 +43,9 @@ type Plan struct {
 	Probes []ProbeWant
 	// Revert to create after the status is persisted; nil for none.
 	Revert *RevertWant
+	// Metadata that the versions are to have. Those not named stay as they are. The
+	// pods come last: nothing waits for their labels.
+	Metadata []MetadataWant
 	// Events to emit after the status is persisted.
 	Events []Event
 	// WakeAfter is when to decide again without an event from the cluster; 0 for never.
@@ -69,6 +72,10 @@ type ReplicaSetWant struct {
 	Role     string
 	// ScaleDownAt is the deadline to keep in its annotation; nil for none.
 	ScaleDownAt *time.Time
+	// Metadata of its role; nil leaves alone what is there.
+	Metadata *v1alpha1.PodTemplateMetadata
+	// Avoid is the hash of the version whose hosts its pods are kept off; empty for none.
+	Avoid string
 	// Why is a sentence for the event and the log.
 	Why string
 }
