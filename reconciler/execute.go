@@ -25,6 +25,7 @@ func (r *Reconciler) execute(ctx context.Context, seen *observed, decided plan.P
 	steps := []func(context.Context, *observed, plan.Plan) error{
 		r.executeRouting, r.executeServices, r.executeReplicaSets, r.executePrune,
 		r.executeStatus, r.executeRuns, r.executeProbes, r.executeRevert,
+		r.executeEvictions,
 	}
 	for _, step := range steps {
 		if err := step(ctx, seen, decided); err != nil {

@@ -27,6 +27,7 @@ type observed struct {
 	rollout *v1alpha1.Rollout
 	sets    map[string]*appsv1.ReplicaSet // by template hash
 	runs    map[string]*v1alpha1.AnalysisRun
+	pods    map[string]types.UID // by name, while a restart is under way
 	router  routers.Router
 	target  routers.Target
 	// templates are the AnalysisTemplates that the spec names, merged per use.
@@ -54,6 +55,7 @@ func (r *Reconciler) observe(ctx context.Context, rollout *v1alpha1.Rollout) (*o
 	steps := []func(context.Context, *observed) error{
 		r.observeSource, r.observeTemplate, r.observeReplicaSets, r.observeRouting,
 		r.observeServices, r.observeTemplates, r.observeRuns, r.observeReverts, r.observeDryRun,
+		r.observePods,
 	}
 	for _, step := range steps {
 		if err := step(ctx, seen); err != nil {
@@ -180,6 +182,9 @@ func (r *Reconciler) observeReverts(ctx context.Context, seen *observed) error {
 		return fmt.Errorf("listing Reverts: %w", err)
 	}
 	for _, revert := range list.Items {
+		if revert.Spec.Undo != nil {
+			continue // it is about no rejected version
+		}
 		if uid := revert.Spec.Rollout.UID; uid != "" && uid != string(seen.rollout.UID) {
 			// Of an earlier Rollout of the same name: it says nothing about this one,
 			// but its name is taken, so that attempts are counted on from it.

@@ -20,7 +20,6 @@ type unbuilt struct {
 // notBuiltRollout lists the fields of a Rollout. A line goes when its behaviour comes.
 var notBuiltRollout = []unbuilt{
 	{path: "spec.workloadRef"},
-	{path: "spec.restartAt"},
 	{path: "spec.rollbackWindow"},
 	{path: "spec.supersede", values: []string{"Wait"}},
 	{path: "spec.strategy.blueGreen"},

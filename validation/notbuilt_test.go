@@ -59,7 +59,7 @@ var builtMetric = []string{"spec.metrics[].name", "spec.metrics[].interval", "sp
 func builtRollout() []string {
 	const canary = "spec.strategy.canary"
 	return slices.Concat(builtRevert, analysisRef(canary+".steps[].analysis"), analysisRef(canary+".analysis"), []string{
-		"spec.replicas", "spec.selector", "spec.template", "spec.minReadySeconds", "spec.revisionHistoryLimit", "spec.paused",
+		"spec.replicas", "spec.selector", "spec.template", "spec.minReadySeconds", "spec.revisionHistoryLimit", "spec.paused", "spec.restartAt",
 		"spec.progressDeadlineSeconds", "spec.progressDeadlineAbort", "spec.supersede",
 		"spec.analysis.successfulRunHistoryLimit", "spec.analysis.unsuccessfulRunHistoryLimit",
 		canary + ".canaryService", canary + ".stableService", canary + ".maxSurge", canary + ".maxUnavailable",

@@ -154,6 +154,7 @@ type RevertSpec struct {
 	// +kubebuilder:validation:MaxItems=4
 	// +listType=set
 	// +optional
+	// +kubebuilder:validation:items:Enum=Failed;Deadline;Aborted;Error
 	On []AbortReason `json:"on,omitempty"`
 	// Branch that reverts are written to. Default the branch that is followed.
 	// +optional

@@ -99,6 +99,11 @@ const (
 	RejectedCommitTrailer   = "Pushback-Rejected-Commit"
 	AttemptTrailer          = "Pushback-Attempt"
 	AnalysisTrailer         = "Pushback-Analysis"
+	// UndoTrailer is the token of an undo. Its commits say Undone where those of
+	// reverts say Rejected.
+	UndoTrailer           = "Pushback-Undo"
+	UndoneTemplateTrailer = "Pushback-Undone-Template"
+	UndoneCommitTrailer   = "Pushback-Undone-Commit"
 )
 
 // Condition types beside Flux's Ready, Reconciling and Stalled

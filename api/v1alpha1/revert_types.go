@@ -6,7 +6,8 @@ import (
 
 // Revert asks for a commit that brings a Rollout's template in Git back to the
 // stable one. Its name is <rollout>-<rejected hash>-<attempt>. It has no owner:
-// it ages out.
+// it ages out. A person makes one of the reason Undo to have an earlier template
+// back (pushback undo), under any other name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=prev,categories=pushback
@@ -22,6 +23,8 @@ type Revert struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a Revert can't be changed"
+	// +kubebuilder:validation:XValidation:rule="(self.reason == 'Undo') == has(self.undo)",message="undo belongs to the reason Undo, and to no other"
+	// +kubebuilder:validation:XValidation:rule="self.reason != 'Undo' || has(self.stable) && self.stable != self.rejected",message="an undo names another template to bring back, in stable"
 	Spec   RevertRequest `json:"spec"`
 	Status RevertStatus  `json:"status,omitempty"`
 }
@@ -49,7 +52,10 @@ type RevertRequest struct {
 	Stable string `json:"stable,omitempty"`
 	// Attempt of the rejected version.
 	Attempt int64 `json:"attempt"`
-	// Reason of the abort.
+	// Reason of the abort; or Undo, when nothing was rejected and a person wants an
+	// earlier version back. Then Rejected is the template that Git declares, and Stable
+	// one that is kept for this Rollout.
+	// +kubebuilder:validation:Enum=Failed;Deadline;Aborted;Error;Undo
 	Reason AbortReason `json:"reason"`
 	// Message names the metric, the value and the limit.
 	// +optional
@@ -68,6 +74,21 @@ type RevertRequest struct {
 	Measurements []string `json:"measurements,omitempty"`
 	// AbortedAt is the date of the commit.
 	AbortedAt metav1.Time `json:"abortedAt"`
+	// Undo says who asks for it, when Reason is Undo.
+	// +optional
+	Undo *RevertUndo `json:"undo,omitempty"`
+}
+
+// RevertUndo is a person's wish. Who may create Reverts may make it.
+type RevertUndo struct {
+	// Token tells this wish from others about the same version. It is in a trailer of
+	// the commit, by which it is found again.
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]{1,32}$`
+	Token string `json:"token"`
+	// RequestedBy is who asks, as they say themselves: it is quoted in the commit.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	RequestedBy string `json:"requestedBy,omitempty"`
 }
 
 // RevertRollout names a Rollout.

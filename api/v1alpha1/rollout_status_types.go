@@ -37,7 +37,6 @@ type PauseCondition struct {
 }
 
 // AbortReason says why a version was taken back.
-// +kubebuilder:validation:Enum=Failed;Deadline;Aborted;Error
 type AbortReason string
 
 // The reasons of an abort, as named in GitSync.spec.revert.on.
@@ -50,6 +49,9 @@ const (
 	AbortByPerson AbortReason = "Aborted"
 	// AbortError is a version that could not be measured; it rejects nothing.
 	AbortError AbortReason = "Error"
+	// UndoByPerson is the verb undo, on Reverts alone: nothing was rejected, and a
+	// person wants an earlier version back.
+	UndoByPerson AbortReason = "Undo"
 )
 
 // RolloutStatus is what a restart needs and what a reader wants to see. The
@@ -83,6 +85,7 @@ type RolloutStatus struct {
 	// +optional
 	AbortedAt *metav1.Time `json:"abortedAt,omitempty"`
 	// AbortReason says why. Ours.
+	// +kubebuilder:validation:Enum=Failed;Deadline;Aborted;Error
 	// +optional
 	AbortReason AbortReason `json:"abortReason,omitempty"`
 	// AbortMessage names the metric, the value and the limit. Ours.
@@ -145,7 +148,11 @@ type RolloutStatus struct {
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
-	// RestartedAt is the restartAt that was carried out.
+	// RestartRequestedAt is when the verb restart was heard last. Ours.
+	// +optional
+	RestartRequestedAt *metav1.Time `json:"restartRequestedAt,omitempty"`
+	// RestartedAt is the restart that was carried out: the later one of
+	// spec.restartAt and restartRequestedAt.
 	// +optional
 	RestartedAt *metav1.Time `json:"restartedAt,omitempty"`
 	// CollisionCount is unused and kept for readers of Argo's status.
@@ -237,6 +244,7 @@ type RejectedVersion struct {
 	// +optional
 	Commit string `json:"commit,omitempty"`
 	// Reason of the abort.
+	// +kubebuilder:validation:Enum=Failed;Deadline;Aborted;Error
 	Reason AbortReason `json:"reason"`
 	// Message names the metric, the value and the limit.
 	// +optional

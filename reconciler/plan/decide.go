@@ -50,6 +50,8 @@ func decide(in In) Plan {
 	st = doubtWeights(in, st)
 	st, said = advance(in, st)
 	note(said)
+	st, said = noticeRestart(in, st)
+	note(said)
 	st, said = followReverts(in, st)
 	note(said)
 	st = keepStart(in, st)
@@ -71,8 +73,10 @@ func decide(in In) Plan {
 	p.PruneRuns = pruneRuns(in, st)
 	p.Probes = wantProbes(in, st)
 	p.Revert = wantRevert(in, st)
+	p.Evict = wantEvictions(in, st)
 	p.Status = report(in, st, w)
 	p.Events = append(events, changes(in, p)...)
 	p.WakeAfter = wake(in, p, !equality.Semantic.DeepEqual(p.Status, in.Status))
+	p.WakeAfter = wakeRestarting(in, p)
 	return p
 }

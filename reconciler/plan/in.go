@@ -41,6 +41,9 @@ type In struct {
 
 	// ReplicaSets of this Rollout, in any order.
 	ReplicaSets []ReplicaSet
+	// Pods of these ReplicaSets, read live, in any order; nil when they were not read,
+	// which is only done while a restart is under way (Restarting).
+	Pods []Pod
 	// Routing is the live routing; nil when the strategy has no router.
 	Routing *Routing
 	// Services are the live selectors of canaryService and stableService; nil when not named or missing.

@@ -43,6 +43,8 @@ type Plan struct {
 	Probes []ProbeWant
 	// Revert to create after the status is persisted; nil for none.
 	Revert *RevertWant
+	// Evict are pods to evict after the status is persisted.
+	Evict []Eviction
 	// Metadata that the versions are to have. Those not named stay as they are. The
 	// pods come last: nothing waits for their labels.
 	Metadata []MetadataWant

@@ -26,7 +26,7 @@ func wantReplicaSets(in In, st v1alpha1.RolloutStatus) []ReplicaSetWant {
 	if !usable(in) {
 		want = sizes{st.StableRS: max(want[st.StableRS], desired(b.stable))}
 	}
-	return diff(in, st, want, deadlines)
+	return diff(in, st, withSpare(in, st, want), deadlines)
 }
 
 // diff turns wanted sizes into wants, leaving out what is so already. The new

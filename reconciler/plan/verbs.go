@@ -234,7 +234,3 @@ func promote(in In, st v1alpha1.RolloutStatus, v verb) (v1alpha1.RolloutStatus, 
 	}
 	return st, ""
 }
-
-func restart(In, v1alpha1.RolloutStatus, verb) (v1alpha1.RolloutStatus, refusal) {
-	return v1alpha1.RolloutStatus{}, "restart is not built yet"
-}

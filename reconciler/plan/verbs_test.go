@@ -99,9 +99,9 @@ func TestVerbs(t *testing.T) {
 		restart = v1alpha1.RestartAnnotation
 	)
 	for situation, verbs := range map[string]map[string]string{
-		"stable":       {abort: "no", pause: "step 2 UserPause", resume: "no", retry: "no", promote: "no", full: "no", restart: "no"},
-		"pause":        {abort: "aborted", pause: "step 1 CanaryPauseStep UserPause", resume: "no", retry: "no", promote: "step 2", full: "step 4 full", restart: "no"},
-		"weight":       {abort: "aborted", pause: "step 1 UserPause", resume: "no", retry: "no", promote: "step 2", full: "step 3 full", restart: "no"},
+		"stable":       {abort: "no", pause: "step 2 UserPause", resume: "no", retry: "no", promote: "no", full: "no", restart: "step 2"},
+		"pause":        {abort: "aborted", pause: "step 1 CanaryPauseStep UserPause", resume: "no", retry: "no", promote: "step 2", full: "step 4 full", restart: "step 1 CanaryPauseStep"},
+		"weight":       {abort: "aborted", pause: "step 1 UserPause", resume: "no", retry: "no", promote: "step 2", full: "step 3 full", restart: "step 1"},
 		"inconclusive": {abort: "aborted", pause: "step 1 InconclusiveAnalysisRun UserPause", resume: "step 2 CanaryPauseStep", retry: "no", promote: "step 2 CanaryPauseStep", full: "step 3 full"},
 		"user pause":   {abort: "aborted", pause: "no", resume: "step 1 CanaryPauseStep", retry: "no", promote: "step 2", full: "step 4 full"},
 		"spec.paused":  {abort: "aborted", pause: "no", resume: "no", retry: "no", promote: "no", full: "no"},

@@ -69,7 +69,7 @@ func (c *Cluster) execute(in plan.In, p plan.Plan, read Read) {
 		}
 		c.executeRevert(*p.Revert)
 	}
-	if c.stops("events") {
+	if !c.executeEvictions(p) || c.stops("events") {
 		return
 	}
 	for _, e := range p.Events {

@@ -105,6 +105,7 @@ func (c *Cluster) Observe() (plan.In, Read) {
 		services := c.cached("services").([2]*plan.Service)
 		in.Stable, in.Canary = c.withEndpoints(services[0]), c.withEndpoints(services[1])
 	}
+	c.observePods(&in)
 	read := Read{rollout: c.version, sets: seen.versions, runs: map[string]plan.Run{}}
 	for _, run := range in.Runs {
 		read.runs[run.Name] = run

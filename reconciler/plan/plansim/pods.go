@@ -19,8 +19,10 @@ type Behaviour struct {
 }
 
 type pod struct {
-	created time.Time
-	broken  bool
+	// restarted is when it took the place of one that was evicted, at once.
+	restarted time.Time
+	created   time.Time
+	broken    bool
 }
 
 // set is a ReplicaSet as it really is.
