@@ -29,7 +29,8 @@ type MessageData struct {
 	Rejected, Stable string
 	// Attempt of the rejected version, from 1.
 	Attempt int64
-	// Reason is Failed, Deadline, Aborted or Error.
+	// Reason is Failed, Deadline, Aborted or Error; or Undo, when nothing was rejected
+	// and a person wants an earlier version back.
 	Reason string
 	// Message names the metric, the value and the limit.
 	Message string
@@ -40,6 +41,10 @@ type MessageData struct {
 	AnalysisRun string
 	// Measurements that condemned it, at most 10; none when no metric did.
 	Measurements []string
+	// RequestedBy is who asked for an undo, as they say; empty otherwise, and when they don't.
+	RequestedBy string
+	// Undo is the token of an undo; empty otherwise.
+	Undo string
 	// AbortedAt such as 2026-11-30T12:00:00Z.
 	AbortedAt string
 }

@@ -39,6 +39,8 @@ and has the small servers that the demo and the tests are made of.`,
 		newResumeCommand(),
 		newAbortCommand(),
 		newRetryCommand(),
+		newRestartCommand(),
+		newUndoCommand(),
 		newTerminateCommand(),
 	)
 	addTo(cmd, groupLab,

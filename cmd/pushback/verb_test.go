@@ -77,7 +77,7 @@ func answering(t *testing.T, o *v1alpha1.Rollout, answer func(*v1alpha1.Rollout,
 			if err := c.Get(ctx, client.ObjectKeyFromObject(object), &now); err != nil {
 				return err
 			}
-			for _, name := range []string{"promote", "promote-full", "abort", "retry", "pause", "resume"} {
+			for _, name := range []string{"promote", "promote-full", "abort", "retry", "pause", "resume", "restart"} {
 				parts := strings.Split(now.Annotations[v1alpha1.GroupVersion.Group+"/"+name], "/")
 				if len(parts) == 3 {
 					now.Status.Verbs = map[string]v1alpha1.VerbStatus{name: {Token: parts[2]}}
@@ -110,6 +110,7 @@ func TestVerbsAreAimedAtWhatWasRead(t *testing.T) {
 		"abort":                               {verb: abortVerb(false), status: inCanary, want: "bbbbbbbbbb/1/"},
 		"pause":                               {verb: pauseVerb(), status: inCanary, want: "bbbbbbbbbb/1/"},
 		"resume":                              {verb: resumeVerb(), status: inCanary, want: "bbbbbbbbbb/1/"},
+		"restart":                             {verb: restartVerb(), status: inCanary, want: "bbbbbbbbbb/1/"},
 		"retry of the current version":        {verb: retryVerb(""), status: inCanary, want: "bbbbbbbbbb/1/"},
 		"retry of the declared, held version": {verb: retryVerb(""), status: isHeld, want: held + "/1/"},
 		"retry of an earlier version":         {verb: retryVerb("cccccccccc"), status: isHeld, want: "cccccccccc/1/"},
@@ -178,6 +179,8 @@ func TestVerbsSayWhatHappens(t *testing.T) {
 		"resume of nothing in progress": {verb: resumeVerb(), answer: func(o *v1alpha1.Rollout, _ string) {
 			o.Status.Phase, o.Status.StableRS = v1alpha1.RolloutPhaseHealthy, o.Status.CurrentPodHash
 		}, want: "shop: resume. The next version that Git declares is taken up\n"},
+		"restart": {verb: restartVerb(), answer: func(*v1alpha1.Rollout, string) {},
+			want: "shop: restart. Pods that were created before now are evicted, as many at a time as maxUnavailable and PodDisruptionBudgets allow; 'status' waits for the end\n"},
 		"retry": {verb: retryVerb(""), answer: func(o *v1alpha1.Rollout, _ string) { o.Status.Attempt = 3 },
 			want: "shop: retry. Attempt 3 starts at the first step with no traffic\n"},
 		"retry of what Git does not declare": {verb: retryVerb("cccccccccc"),

@@ -15,8 +15,12 @@ const (
 )
 
 // overBudget says which budget is used up; empty when one more is allowed. It
-// counts what was pushed, by the Reverts themselves.
+// counts what was pushed, by the Reverts themselves. Budgets bound what happens
+// without a person: an undo has none, and counts in none.
 func (w *work) overBudget(ctx context.Context) (string, error) {
+	if w.revert.Spec.Undo != nil {
+		return "", nil
+	}
 	var reverts v1alpha1.RevertList
 	if err := w.own.List(ctx, &reverts); err != nil {
 		return "", err
@@ -32,7 +36,7 @@ func (w *work) overBudget(ctx context.Context) (string, error) {
 	var ofRollout, ofBranch int32
 	now := w.options.Now()
 	for _, other := range reverts.Items {
-		if other.Status.PushedAt == nil || other.UID == w.revert.UID {
+		if other.Status.PushedAt == nil || other.UID == w.revert.UID || other.Spec.Undo != nil {
 			continue
 		}
 		age := now.Sub(other.Status.PushedAt.Time)

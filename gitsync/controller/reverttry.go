@@ -140,7 +140,7 @@ func (w *work) settled(outcome revert.Outcome, head *headState, missing string) 
 	at := step{head: head.tree.Commit, branch: branchOf(w.sync)}
 	switch o := outcome.(type) {
 	case *revert.AlreadyReverted:
-		at.phase, at.message = v1alpha1.RevertAlreadyReverted, fmt.Sprintf("%s declares the stable template %s again", head.revision(), w.revert.Spec.Stable)
+		at.phase, at.message = v1alpha1.RevertAlreadyReverted, fmt.Sprintf("%s declares the %s again", head.revision(), w.wanted())
 		w.poll(client.ObjectKeyFromObject(w.sync))
 	case *revert.Superseded:
 		at.phase, at.message = v1alpha1.RevertSuperseded, fmt.Sprintf("%s declares %s", head.revision(), orNothing(o.Hash))
@@ -167,6 +167,9 @@ func (w *work) settled(outcome revert.Outcome, head *headState, missing string) 
 func (w *work) isOurs(message string) bool {
 	has := func(name, value string) bool { return slices.Contains(trailers(message, name), value) }
 	s := w.revert.Spec
+	if s.Undo != nil {
+		return has(v1alpha1.RolloutTrailer, s.Rollout.Namespace+"/"+s.Rollout.Name) && has(v1alpha1.UndoTrailer, s.Undo.Token)
+	}
 	return has(v1alpha1.RolloutTrailer, s.Rollout.Namespace+"/"+s.Rollout.Name) &&
 		has(v1alpha1.RejectedTemplateTrailer, s.Rejected) && has(v1alpha1.AttemptTrailer, fmt.Sprint(s.Attempt))
 }
@@ -229,7 +232,7 @@ func (w *work) stored(ctx context.Context) (files map[string][]byte, missing str
 	var kept appsv1.ControllerRevision
 	if err := w.own.Get(ctx, key, &kept); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, fmt.Sprintf("the files of the stable version are not kept (no ControllerRevision %s)", key), nil
+			return nil, fmt.Sprintf("the files of the %s are not kept (no ControllerRevision %s)", w.wanted(), key), nil
 		}
 		return nil, "", err
 	}

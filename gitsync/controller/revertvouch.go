@@ -33,8 +33,7 @@ func disowned(format string, args ...any) *step {
 // (law 7). A Rollout that is gone speaks for nothing: the Revert waits for its
 // return, and ages out.
 //
-// A revert of a version that nobody rejected, which a person asks for (undo),
-// needs another voucher: it belongs here.
+// For an undo, who may create Reverts has a say, and vouchUndo says how far.
 func (w *work) vouch(ctx context.Context) (*step, error) {
 	s := w.revert.Spec
 	key := types.NamespacedName{Namespace: s.Rollout.Namespace, Name: s.Rollout.Name}
@@ -52,6 +51,9 @@ func (w *work) vouch(ctx context.Context) (*step, error) {
 	declarer := s.GitSync.Namespace + "/" + s.GitSync.Name
 	if err := json.Unmarshal([]byte(rollout.Annotations[v1alpha1.SourceAnnotation]), &source); err != nil || source.GitSync != declarer {
 		return disowned("Rollout %s does not come from GitSync %s (annotation %s): delete this Revert; its controller makes another one if one is needed", key, declarer, v1alpha1.SourceAnnotation), nil
+	}
+	if s.Undo != nil {
+		return w.vouchUndo(ctx, rollout)
 	}
 	marks, err := w.marks(ctx, rollout)
 	if err != nil {

@@ -98,9 +98,9 @@ func (w *work) seen(head *headState, commit string) (step, error) {
 		return step{}, err
 	case found && hash == w.revert.Spec.Stable:
 		w.poll(client.ObjectKeyFromObject(w.sync))
-		at.message = fmt.Sprintf("%s declares the stable template %s again", head.revision(), hash)
+		at.message = fmt.Sprintf("%s declares the %s again", head.revision(), w.wanted())
 	default:
-		at.message = fmt.Sprintf("commit %s brought the stable template back; %s declares %s since", gitsync.Short(commit), head.revision(), orNothing(hash))
+		at.message = fmt.Sprintf("commit %s brought the %s back; %s declares %s since", gitsync.Short(commit), w.wanted(), head.revision(), orNothing(hash))
 	}
 	return at, nil
 }

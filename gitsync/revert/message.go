@@ -59,23 +59,51 @@ func messageData(r v1alpha1.RevertRequest) revertspec.MessageData {
 		RejectedRevision: quote(r.RejectedRevision, maxLine), RejectedSubject: quote(r.RejectedSubject, maxSubject),
 		AnalysisRun: quote(r.AnalysisRun, maxLine), AbortedAt: r.AbortedAt.UTC().Format(time.RFC3339),
 	}
+	if r.Undo != nil {
+		data.Undo, data.RequestedBy = quote(r.Undo.Token, maxLine), quote(r.Undo.RequestedBy, maxSubject)
+	}
 	for _, line := range r.Measurements[:min(len(r.Measurements), maxMeasurements)] {
 		data.Measurements = append(data.Measurements, quote(line, maxLine))
 	}
 	return data
 }
 
-// subject reads Revert "…", as git writes it.
+// subject reads Revert "…", as git writes it; or Undo "…".
 func subject(d revertspec.MessageData) string {
 	quoted := d.RejectedSubject
 	if quoted == "" {
 		quoted = OneLine(d.Rollout.Name+" "+d.Rejected, maxSubject)
 	}
-	return `Revert "` + strings.ReplaceAll(quoted, `"`, "'") + `"`
+	verb := "Revert"
+	if d.Undo != "" {
+		verb = "Undo"
+	}
+	return verb + ` "` + strings.ReplaceAll(quoted, `"`, "'") + `"`
+}
+
+// undoBody tells a person who wanted what.
+func undoBody(d revertspec.MessageData) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "Undo of template %s of Rollout %s/%s", d.Rejected, d.Rollout.Namespace, d.Rollout.Name)
+	if d.RejectedRevision != "" {
+		fmt.Fprintf(&out, ",\ndeclared by %s", d.RejectedRevision)
+	}
+	out.WriteString(",\nasked for with pushback undo")
+	if d.RequestedBy != "" {
+		fmt.Fprintf(&out, " by %s", d.RequestedBy)
+	}
+	if d.Message != "" {
+		fmt.Fprintf(&out, ": %s", d.Message)
+	}
+	fmt.Fprintf(&out, ".\nThis brings back template %s, which is rolled out like any other.", d.Stable)
+	return out.String()
 }
 
 // ownBody tells a person what happened.
 func ownBody(d revertspec.MessageData) string {
+	if d.Undo != "" {
+		return undoBody(d)
+	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "Rollout %s/%s rejected template %s", d.Rollout.Namespace, d.Rollout.Name, d.Rejected)
 	if d.RejectedRevision != "" {
@@ -105,6 +133,8 @@ func reason(r string) string {
 		return "it was aborted by a person"
 	case v1alpha1.AbortError:
 		return "it could not be measured"
+	case v1alpha1.UndoByPerson:
+		return "a person wants an earlier version back"
 	}
 	return "reason " + r
 }
@@ -157,6 +187,13 @@ func trailers(d revertspec.MessageData) string {
 		}
 	}
 	add(v1alpha1.RolloutTrailer, d.Rollout.Namespace+"/"+d.Rollout.Name)
+	if d.Undo != "" { // not Rejected: no revert of this version must take this commit for its own
+		add(v1alpha1.UndoTrailer, d.Undo)
+		add(v1alpha1.UndoneTemplateTrailer, d.Rejected)
+		add(v1alpha1.RestoredTemplateTrailer, d.Stable)
+		add(v1alpha1.UndoneCommitTrailer, hashOf(d.RejectedRevision))
+		return strings.Join(lines, "\n")
+	}
 	add(v1alpha1.RejectedTemplateTrailer, d.Rejected)
 	add(v1alpha1.RestoredTemplateTrailer, d.Stable)
 	add(v1alpha1.RejectedCommitTrailer, hashOf(d.RejectedRevision))
