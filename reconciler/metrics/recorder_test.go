@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -238,4 +239,43 @@ func TestNoRecorderRecordsNothing(*testing.T) {
 	var none *Recorder
 	none.Record(Pass{Rollout: &v1alpha1.Rollout{}})
 	none.Forget(types.NamespacedName{})
+}
+
+// Rollouts come and go for as long as a controller runs: what it knew of them goes too.
+func TestC118_SeriesGoWithTheirRollout(t *testing.T) {
+	w := newWorld(t)
+	for i := range 1000 {
+		w.rollout = &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("web-%d", i), UID: types.UID(fmt.Sprint(i))}}
+		w.onItsWay()
+		w.pass(5, at(4).Time, failed)
+		w.pass(6, at(4).Time, func(st *v1alpha1.RolloutStatus) { st.Canary.Weights = weights(0, at(6)) })
+		if i == 0 {
+			if kinds := len(w.shown("pushback_rollout_")); kinds < 10 {
+				t.Fatalf("only %d series are there, so this shows little", kinds)
+			}
+		}
+		w.recorder.Forget(types.NamespacedName{Namespace: "shop", Name: w.rollout.Name})
+	}
+	w.wants("pushback_rollout_")
+	if left := len(w.recorder.known); left > 0 {
+		t.Errorf("%d Rollouts are remembered", left)
+	}
+}
+
+// No label takes a value that grows with what happens: hashes, commits and messages are none.
+func TestC118_LabelsAreBounded(t *testing.T) {
+	w := newWorld(t)
+	for i := range 50 {
+		w.pass(i, at(i).Time, func(st *v1alpha1.RolloutStatus) {
+			*st = v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutPhaseProgressing, Attempt: int64(i), StartedAt: at(i), StableRS: "v1", CurrentPodHash: fmt.Sprintf("hash-%d", i)}
+			st.Message, st.Superseded = fmt.Sprintf("message %d", i), int64(i)
+		})
+		w.pass(i, at(i).Time, func(st *v1alpha1.RolloutStatus) { failed(st); st.AbortMessage = fmt.Sprintf("because of %d", i) })
+	}
+	before := len(w.shown("pushback_rollout_"))
+	w.pass(60, at(60).Time, func(st *v1alpha1.RolloutStatus) { st.Abort, st.Attempt, st.CurrentPodHash = false, 99, "another" })
+	w.pass(61, at(61).Time, func(st *v1alpha1.RolloutStatus) { failed(st); st.AbortMessage = "another" })
+	if after := len(w.shown("pushback_rollout_")); after != before {
+		t.Errorf("%d series became %d", before, after)
+	}
 }
