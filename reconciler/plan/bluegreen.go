@@ -139,19 +139,23 @@ func activeRouting(in In) *Routing {
 }
 
 // activeReaches: a selector is carried out when the endpoints are of its version
-// alone, and some are ready if any pod is.
+// alone, and some are ready if any pod is. One without a hash is to be the stable
+// version's, as soon as that has pods.
 func activeReaches(in In) routers.Verification {
-	active := in.Active
-	if active.Hash == "" || active.ReadyHashes == nil {
+	active, wanted := in.Active, serviceHash(in.Active)
+	if wanted == "" && available(find(in, in.Status.StableRS)) > 0 {
+		wanted = in.Status.StableRS
+	}
+	if wanted == "" || active.ReadyHashes == nil {
 		return routers.VerificationUnknown
 	}
 	for hash, count := range active.ReadyHashes {
-		if hash != active.Hash && hash != "" && count > 0 {
+		if hash != wanted && hash != "" && count > 0 {
 			return routers.VerificationPending
 		}
 	}
-	reached := active.ReadyHashes[active.Hash] + active.ReadyHashes[""]
-	if reached == 0 && available(find(in, active.Hash)) > 0 {
+	reached := active.ReadyHashes[wanted] + active.ReadyHashes[""]
+	if reached == 0 && available(find(in, wanted)) > 0 {
 		return routers.VerificationPending
 	}
 	return routers.VerificationUnknown // not Verified: at rest nobody looks

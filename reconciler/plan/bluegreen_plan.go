@@ -35,6 +35,9 @@ func blueGreenServices(core In, p Plan) []ServiceWant {
 		switch s.Name {
 		case "":
 		case name:
+			if diverted(core) {
+				continue // it is the way back, which only a Split goes
+			}
 			active = []ServiceWant{{Name: name, Hash: s.Hash, Routes: true}}
 		default:
 			preview = append(preview, s)

@@ -42,7 +42,7 @@ func wantServices(in In, st v1alpha1.RolloutStatus) []ServiceWant {
 	if in.Stable != nil {
 		out = append(out, switchTo(*in.Stable, stableSelects(in, st), stable)...)
 	}
-	if in.Canary != nil {
+	if in.Canary != nil && in.Canary.Name != "" { // otherwise it is nobody's
 		out = append(out, switchTo(*in.Canary, canarySelects(in, st), canary)...)
 	}
 	return out

@@ -241,8 +241,8 @@ func rememberWeights(in In, st v1alpha1.RolloutStatus, w weight, services []Serv
 	if stable == "" {
 		stable = serviceHash(in.Stable)
 	}
-	if canaryHash == "" {
-		canaryHash = serviceHash(in.Canary)
+	if canaryHash == "" && in.Canary != nil && in.Canary.Name != "" {
+		canaryHash = in.Canary.Hash
 	}
 	for _, s := range services {
 		if in.Stable != nil && s.Name == in.Stable.Name {
