@@ -32,8 +32,8 @@ func noted(image string) map[string]any {
 	return template
 }
 
-// pods are those that run, by uid: "<hash> role=… trial=… note=…".
-func (l *lab) pods() map[types.UID]string {
+// rolesOfPods are those that run, by uid: "<hash> role=… trial=… note=…".
+func (l *lab) rolesOfPods() map[types.UID]string {
 	l.Helper()
 	var list corev1.PodList
 	if err := l.client.List(l.Context(), &list, client.InNamespace(l.namespace)); err != nil {
@@ -57,7 +57,7 @@ func (l *lab) podsAre(want map[string]int) map[types.UID]string {
 		if _, err := l.pass(); err != nil {
 			return err
 		}
-		pods = l.pods()
+		pods = l.rolesOfPods()
 		got := map[string]int{}
 		for _, text := range pods {
 			got[text]++
@@ -174,13 +174,13 @@ func TestMetadataAfterACrash(t *testing.T) {
 		return nil
 	})
 	still := 0
-	for _, text := range l.pods() {
+	for _, text := range l.rolesOfPods() {
 		if text == second+" role=canary trial=yes note=on trial" {
 			still++
 		}
 	}
 	if still == 0 {
-		t.Fatalf("%v: no pod has the old role, so this shows nothing", l.pods())
+		t.Fatalf("%v: no pod has the old role, so this shows nothing", l.rolesOfPods())
 	}
 	l.reconciler.Client = honest
 	l.podsAre(map[string]int{second + " role=stable trial= note=": 2})

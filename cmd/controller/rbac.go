@@ -19,10 +19,8 @@ package main
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 //
-// Restarts: pods are read while one is under way, and evicted, so that
-// PodDisruptionBudgets are honoured.
+// Restarts: pods are evicted, so that PodDisruptionBudgets are honoured.
 //
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 //
 // Traffic.
