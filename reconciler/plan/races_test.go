@@ -251,3 +251,25 @@ func TestLaw7_SkippedStepsLeaveNoPause(t *testing.T) {
 		t.Errorf("at step %s, paused by %+v", st.Step, st.PauseConditions)
 	}
 }
+
+// At a size of 0 nobody is to serve: the version before must not keep its pods
+// because the stable Service names it, and the Service not wait for their end.
+func TestAPromotionAtSizeZeroComesToAnEnd(t *testing.T) {
+	c := paused(t, withRouter(setWeight(50), pause(0)), 1)
+	in := observe(c)
+	in.Replicas, in.Status.StableRS = 0, "v2"
+	in.Template.Hash, in.Stable.Hash, in.Canary.Hash = "v2", "v1", "v2"
+	for i := range in.ReplicaSets {
+		if rs := &in.ReplicaSets[i]; rs.Hash == "v2" {
+			rs.Desired, rs.Replicas, rs.Ready, rs.Available = 0, 0, 0, 0
+		}
+	}
+	want := plan.ServiceWant{Name: "web-stable", Hash: "v2"}
+	if got := plan.Decide(in).Services; len(got) != 1 || got[0] != want {
+		t.Errorf("Services %+v, want %+v", got, want)
+	}
+	in.Replicas = 4 // with a size it waits for v2's pods
+	if got := plan.Decide(in).Services; len(got) != 0 {
+		t.Errorf("Services %+v with none of 4 pods, want none", got)
+	}
+}

@@ -96,8 +96,8 @@ func stableSelects(in In, st v1alpha1.RolloutStatus) string {
 	switch {
 	case target >= floor:
 		return to
-	case in.Replicas == 0 && now != "" && available(find(in, now)) == 0:
-		return to // nobody serves, and nobody is to
+	case in.Replicas == 0 && now != "":
+		return to // nobody is to serve, and what is named keeps its pods
 	case target == 0:
 		return ""
 	case now == "" && inProgress(st):
