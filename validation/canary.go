@@ -27,6 +27,7 @@ func (c *collector) strategy(s v1alpha1.RolloutStrategy) {
 	c.services(*s.Canary)
 	c.routing(s.Canary.TrafficRouting)
 	c.notNegative(canaryField+".scaleDownDelaySeconds", s.Canary.ScaleDownDelaySeconds)
+	c.notNegative(canaryField+".scaleDownDelayRevisionLimit", s.Canary.ScaleDownDelayRevisionLimit)
 	c.notNegative(canaryField+".abortScaleDownDelaySeconds", s.Canary.AbortScaleDownDelaySeconds)
 	if s.Canary.ScaleDownDelaySeconds != nil && s.Canary.TrafficRouting == nil {
 		c.add(canaryField+".scaleDownDelaySeconds", "it has a meaning with trafficRouting only: without a router the old pods go as the new ones come")

@@ -20,14 +20,11 @@ type unbuilt struct {
 // notBuiltRollout lists the fields of a Rollout. A line goes when its behaviour comes.
 var notBuiltRollout = []unbuilt{
 	{path: "spec.workloadRef"},
-	{path: "spec.rollbackWindow"},
-	{path: "spec.supersede", values: []string{"Wait"}},
 	{path: "spec.strategy.blueGreen"},
 	{path: "spec.strategy.canary.steps[].experiment"},
 	{path: "spec.strategy.canary.steps[].plugin"},
 	{path: "spec.strategy.canary.dynamicStableScale"},
 	{path: "spec.strategy.canary.pingPong"},
-	{path: "spec.strategy.canary.scaleDownDelayRevisionLimit"},
 	{path: "spec.strategy.canary.trafficRouting.istio"},
 	{path: "spec.strategy.canary.trafficRouting.nginx"},
 	{path: "spec.strategy.canary.trafficRouting.alb"},

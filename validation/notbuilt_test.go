@@ -60,7 +60,7 @@ func builtRollout() []string {
 	const canary = "spec.strategy.canary"
 	return slices.Concat(builtRevert, analysisRef(canary+".steps[].analysis"), analysisRef(canary+".analysis"), []string{
 		"spec.replicas", "spec.selector", "spec.template", "spec.minReadySeconds", "spec.revisionHistoryLimit", "spec.paused", "spec.restartAt",
-		"spec.progressDeadlineSeconds", "spec.progressDeadlineAbort", "spec.supersede",
+		"spec.progressDeadlineSeconds", "spec.progressDeadlineAbort", "spec.supersede", "spec.rollbackWindow.revisions",
 		"spec.analysis.successfulRunHistoryLimit", "spec.analysis.unsuccessfulRunHistoryLimit",
 		canary + ".canaryService", canary + ".stableService", canary + ".maxSurge", canary + ".maxUnavailable",
 		canary + ".scaleDownDelaySeconds", canary + ".abortScaleDownDelaySeconds",
@@ -70,7 +70,7 @@ func builtRollout() []string {
 		canary + ".trafficRouting.gatewayAPI.httpRoute", canary + ".trafficRouting.gatewayAPI.namespace",
 		canary + ".trafficRouting.gatewayAPI.httpRoutes[].name", canary + ".trafficRouting.gatewayAPI.httpRoutes[].ruleNames[]",
 		canary + ".trafficRouting.plugins", // other plugins than Argo's for the Gateway API are refused one by one
-		canary + ".minPodsPerReplicaSet", canary + ".replicaProgressThreshold.type", canary + ".replicaProgressThreshold.value",
+		canary + ".scaleDownDelayRevisionLimit", canary + ".minPodsPerReplicaSet", canary + ".replicaProgressThreshold.type", canary + ".replicaProgressThreshold.value",
 		canary + ".steps[].setCanaryScale.weight", canary + ".steps[].setCanaryScale.replicas", canary + ".steps[].setCanaryScale.matchTrafficWeight",
 		canary + ".trafficRouting.gatewayAPI.httpRoutes[].useHeaderRoutes",
 		canary + ".trafficRouting.maxTrafficWeight", canary + ".trafficRouting.managedRoutes[].name",

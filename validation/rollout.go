@@ -41,6 +41,9 @@ func Rollout(spec v1alpha1.RolloutSpec) []Problem {
 // sizes checks numbers of pods and of seconds.
 func (c *collector) sizes(spec v1alpha1.RolloutSpec) {
 	c.notNegative("spec.replicas", spec.Replicas)
+	if w := spec.RollbackWindow; w != nil {
+		c.notNegative("spec.rollbackWindow.revisions", &w.Revisions)
+	}
 	c.notNegative("spec.minReadySeconds", &spec.MinReadySeconds)
 	c.notNegative("spec.revisionHistoryLimit", spec.RevisionHistoryLimit)
 	if spec.Analysis != nil {

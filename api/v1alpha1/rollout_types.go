@@ -100,7 +100,8 @@ type RolloutSpec struct {
 	// +optional
 	RestartAt *metav1.Time `json:"restartAt,omitempty"`
 
-	// RollbackWindow skips steps when going back to a recent revision.
+	// RollbackWindow skips steps and analyses when going back to a recent revision.
+	// Off by default.
 	// +optional
 	RollbackWindow *RollbackWindowSpec `json:"rollbackWindow,omitempty"`
 
@@ -109,7 +110,9 @@ type RolloutSpec struct {
 	Analysis *AnalysisRunStrategy `json:"analysis,omitempty"`
 
 	// Supersede says whether a newer template ends an update in progress
-	// (Always, the default) or waits for its end (Wait).
+	// (Always, the default) or waits for its end (Wait), be it a promotion or an
+	// abort. A return to the stable template never waits. Steps and settings that
+	// come with the newer template hold for the update in progress at once.
 	// +kubebuilder:validation:Enum=Always;Wait
 	// +optional
 	Supersede SupersedePolicy `json:"supersede,omitempty"`
@@ -145,7 +148,9 @@ type ObjectRef struct {
 
 // RollbackWindowSpec bounds fast rollbacks.
 type RollbackWindowSpec struct {
-	// Revisions is how many revisions back a return skips steps and analysis.
+	// Revisions is how many revisions back a return skips steps and analyses: fewer
+	// ReplicaSets than this lie between it and the stable version, by their revision
+	// counters. Default 0, which is none.
 	// +kubebuilder:validation:Minimum=0
 	Revisions int32 `json:"revisions,omitempty"`
 }

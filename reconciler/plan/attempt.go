@@ -10,13 +10,16 @@ import (
 
 // takeUp starts an attempt when the template asks for one: a new template, a
 // return to the stable one, the return of a provider, steps that were edited. Precedence (law 8): a pause
-// and an unusable spec keep everything as it is; then Held; then a newer template.
+// and an unusable spec keep everything as it is; then Held; then a newer template,
+// which under supersede: Wait waits for the end of what is in progress.
 func takeUp(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event) {
 	hash := in.Template.Hash
 	if !usable(in) || frozen(in, st) || !ready(in) && hash != st.StableRS {
 		return st, nil // the way back to stable needs nothing that could be missing
 	}
 	switch {
+	case waits(in, st):
+		return followSteps(in, st)
 	case hash != st.StableRS && isRejected(st, hash):
 		return holdBack(in, st)
 	case hash == st.CurrentPodHash && answered(in, st):
@@ -33,7 +36,7 @@ func takeUp(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event) 
 	}
 	events := []Event{{Reason: v1alpha1.ReasonRolloutUpdated, Message: message}}
 	if len(steps(in)) > 0 && int(index(next)) >= len(steps(in)) {
-		events = append(events, Event{Reason: v1alpha1.ReasonSkipSteps, Message: "Skipped the steps: this is the first version"})
+		events = append(events, Event{Reason: v1alpha1.ReasonSkipSteps, Message: "Skipped the steps: " + whySkipped(in, st)})
 	}
 	return next, events
 }
@@ -52,6 +55,10 @@ func start(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
 	st.CurrentPodHash = hash
 	st = setIndex(in, st, firstIndex(in, st, hash))
 	if hash == st.StableRS || st.StableRS == "" && isNew(in, hash) {
+		st = setIndex(in, st, int32(len(steps(in))))
+	}
+	if inRollbackWindow(in, st) {
+		st.PromoteFull = true // as a person would
 		st = setIndex(in, st, int32(len(steps(in))))
 	}
 	if rs := find(in, hash); in.Template.Irreversible && hash != st.StableRS && size(rs) == 0 {

@@ -23,6 +23,9 @@ func judge(in In, st v1alpha1.RolloutStatus, w weight) note {
 		noteInvalid, noteAborted, noteMissing, noteStranded, noteFrozen, noteHeld, noteOverdue, notePaused, noteRestarting, noteProgressing,
 	} {
 		if n, applies := check(in, st, w); applies {
+			if waits(in, st) && n.phase != v1alpha1.RolloutPhaseDegraded {
+				n.message += fmt.Sprintf("; template %s waits for the end of this rollout (supersede: Wait)", in.Template.Hash)
+			}
 			return n
 		}
 	}

@@ -135,6 +135,9 @@ func revision(in In, st v1alpha1.RolloutStatus, hash string) int64 {
 	if hash != st.CurrentPodHash || own > highest {
 		return own
 	}
+	if in.Spec.RollbackWindow != nil && own > 0 && in.Status.CurrentPodHash != hash {
+		return own // whether it is recent hangs on the number, until that is persisted
+	}
 	return highest + 1
 }
 

@@ -77,6 +77,9 @@ func drawStrategy(t *rapid.T, routed bool) v1alpha1.CanaryStrategy {
 			s.MinPodsPerReplicaSet = &least
 		}
 		s.AbortScaleDownDelaySeconds = ptr(rapid.SampledFrom([]int32{0, 1, 30}).Draw(t, "abortDelay"))
+		if rapid.Bool().Draw(t, "limited") {
+			s.ScaleDownDelayRevisionLimit = ptr(rapid.Int32Range(0, 2).Draw(t, "delayed"))
+		}
 		s.ScaleDownDelaySeconds = ptr(rapid.SampledFrom([]int32{0, 1, 30}).Draw(t, "scaleDownDelay"))
 	}
 	return s
@@ -124,6 +127,12 @@ func furnish(t *rapid.T, may trouble, c *plansim.Cluster) *world {
 	w := &world{Cluster: c, faults: true}
 	c.Spec.ProgressDeadlineSeconds = ptr(rapid.SampledFrom([]int32{20, 60, 600}).Draw(t, "deadline"))
 	c.Spec.ProgressDeadlineAbort = rapid.Bool().Draw(t, "deadlineAbort")
+	if rapid.IntRange(0, 3).Draw(t, "supersede") == 0 {
+		c.Spec.Supersede = v1alpha1.SupersedeWait
+	}
+	if revisions := rapid.Int32Range(0, 3).Draw(t, "window"); revisions > 0 {
+		c.Spec.RollbackWindow = &v1alpha1.RollbackWindowSpec{Revisions: revisions}
+	}
 	c.Spec.RevisionHistoryLimit = ptr(rapid.Int32Range(0, 2).Draw(t, "history"))
 	c.DataPlaneDelay = time.Duration(rapid.IntRange(0, 4).Draw(t, "dataPlaneDelay")) * time.Second
 	c.Verifies = rapid.Bool().Draw(t, "verifies")

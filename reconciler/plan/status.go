@@ -110,6 +110,9 @@ const (
 // gitStatus names the commits of the stable and of the declared template.
 func gitStatus(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutGitStatus {
 	next := st.Git
+	if waits(in, st) && next.Current != nil && next.Current.Hash == st.CurrentPodHash {
+		return next // the current template is not the live one yet
+	}
 	next.Current = nil
 	if in.Source != nil {
 		next.Current = &v1alpha1.GitVersion{

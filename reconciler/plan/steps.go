@@ -155,7 +155,7 @@ func promoteWhole(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []E
 
 func completion(in In, st v1alpha1.RolloutStatus) string {
 	if st.PromoteFull {
-		return "full promotion was requested"
+		return "the steps that were left are skipped"
 	}
 	if in.Spec.Strategy.BlueGreen != nil {
 		return "the blue-green update is completed"

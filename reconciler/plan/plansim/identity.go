@@ -71,7 +71,9 @@ func (c *Cluster) checkAttempt(in plan.In, was, next v1alpha1.RolloutStatus) {
 	if why := c.attemptReason(was, next); why == "" && !lost {
 		c.violated("6", "attempt %d of %s followed attempt %d for no reason", next.Attempt, next.CurrentPodHash, was.Attempt)
 	}
-	if onItsWay(next) && next.CurrentPodHash != in.Template.Hash && !lost {
+	// While a newer template waits, edited steps begin anew for the version in progress.
+	restarted := in.Spec.Supersede == v1alpha1.SupersedeWait && c.stepsEdited && next.CurrentPodHash == was.CurrentPodHash && onItsWay(was)
+	if onItsWay(next) && next.CurrentPodHash != in.Template.Hash && !lost && !restarted {
 		c.violated("6", "attempt %d is of %s, and the live template was %s", next.Attempt, next.CurrentPodHash, in.Template.Hash)
 	}
 	if before, taken := c.attempts[next.Attempt]; taken && was.Attempt != 0 {

@@ -70,12 +70,17 @@ func (c *Cluster) checkNewer(in plan.In, p plan.Plan) {
 	hash := in.Template.Hash
 	kept := len(in.Invalid) > 0 || hash == "" || in.Spec.Paused || pausedBy(p.Status, v1alpha1.PauseReasonUser) ||
 		p.Status.Abort && !in.Status.Abort || pausedBy(in.Status, v1alpha1.PauseReasonUser)
-	if kept || hash != p.Status.StableRS && (len(in.Missing) > 0 || held(p.Status, hash)) {
+	if kept || c.mayWait(in, p) || hash != p.Status.StableRS && (len(in.Missing) > 0 || held(p.Status, hash)) {
 		return
 	}
 	if p.Status.CurrentPodHash != hash {
 		c.violated("8", "template %s is live and nothing keeps it back, and the current one is %s", hash, p.Status.CurrentPodHash)
 	}
+}
+
+// mayWait says that supersede: Wait keeps a newer template back.
+func (c *Cluster) mayWait(in plan.In, p plan.Plan) bool {
+	return in.Spec.Supersede == v1alpha1.SupersedeWait && onItsWay(in.Status) && in.Template.Hash != p.Status.StableRS
 }
 
 func held(st v1alpha1.RolloutStatus, hash string) bool {
@@ -86,6 +91,10 @@ func held(st v1alpha1.RolloutStatus, hash string) bool {
 // to an end counts once, and nothing else counts.
 func (c *Cluster) checkSuperseded(in plan.In, p plan.Plan) {
 	want := in.Status.Superseded
+	if waiting := in.Spec.Supersede == v1alpha1.SupersedeWait && in.Template.Hash != p.Status.StableRS; waiting && onItsWay(in.Status) &&
+		p.Status.CurrentPodHash != in.Status.CurrentPodHash && slices.ContainsFunc(in.ReplicaSets, func(rs plan.ReplicaSet) bool { return rs.Hash == in.Status.CurrentPodHash }) {
+		c.violated("8", "template %s took the place of %s, for which it was to wait", p.Status.CurrentPodHash, in.Status.CurrentPodHash)
+	}
 	if onItsWay(in.Status) && p.Status.CurrentPodHash != in.Status.CurrentPodHash {
 		want++
 	}
