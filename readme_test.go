@@ -16,13 +16,17 @@ var runners = map[string]struct{ file, function string }{
 	"kubectl apply --server-side -k manifests/install":                                                                     {"e2e/stories/install_test.go", "TestInstall"},
 	"kubectl -n shop create serviceaccount pushback-apply":                                                                 {"e2e/world/rights.go", `"pushback-apply"`},
 	"kubectl -n shop create rolebinding pushback-apply --clusterrole=pushback-tenant --serviceaccount=shop:pushback-apply": {"e2e/world/rights.go", `Name: "pushback-tenant"`},
-	"bin/pushback -n shop get":          {"e2e/stories/cli_test.go", `"get"`},
-	"bin/pushback -n shop get shop":     {"e2e/stories/cli_test.go", `"get", "web"`},
+	"bin/pushback -n shop list":         {"e2e/stories/cli_test.go", `"list"`},
 	"bin/pushback -n shop get shop -w":  {"e2e/stories/cli_test.go", `"get", "web", "-w"`},
+	"bin/pushback -n shop history shop": {"e2e/stories/cli_test.go", `"history", "web"`},
 	"bin/pushback -n shop status shop":  {"e2e/stories/cli_test.go", `"status", "web"`},
 	"bin/pushback -n shop promote shop": {"e2e/stories/cli_test.go", `"promote", "web"`},
 	"bin/pushback -n shop abort shop":   {"e2e/stories/cli_test.go", `"abort", "web"`},
 	"bin/pushback -n shop retry shop":   {"e2e/stories/cli_test.go", `"retry", "web"`},
+	"bin/pushback -n shop pause shop":   {"e2e/stories/cli_test.go", `"pause", "web"`},
+	"bin/pushback -n shop resume shop":  {"e2e/stories/cli_test.go", `"resume", "web"`},
+	"bin/pushback -n shop restart shop": {"e2e/stories/cli_test.go", `"restart", "web"`},
+	"bin/pushback -n shop undo shop":    {"e2e/stories/cli_test.go", `"undo", "web"`},
 }
 
 func TestEveryCommandOfTheReadmeIsRun(t *testing.T) {

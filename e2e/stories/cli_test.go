@@ -83,6 +83,49 @@ func TestTheCommandLine(t *testing.T) {
 		t.Errorf("%d Reverts after --keep-git, want none", got)
 	}
 	s.shows(s.cli(1, "get", "nobody"), "nobody")
+	s.restarts()
+	s.undoes(v1, v2)
+}
+
+// restarts replaces every pod by another one of the same version.
+func (s *tale) restarts() {
+	s.Helper()
+	before := s.cli(0, "get", "web", "-o", "json")
+	s.shows(s.cli(0, "restart", "web"), "evicted")
+	s.shows(s.cli(0, "status", "web"), "rollout is restarting", "Healthy")
+	var old struct {
+		Versions []struct{ PodList []struct{ Name string } }
+	}
+	s.must(json.Unmarshal([]byte(before), &old))
+	after := s.cli(0, "get", "web", "-o", "json")
+	seen := 0
+	for _, version := range old.Versions {
+		for _, pod := range version.PodList {
+			seen++
+			if strings.Contains(after, `"`+pod.Name+`"`) {
+				s.Errorf("pod %s was not replaced:\n%s", pod.Name, after)
+			}
+		}
+	}
+	if seen == 0 {
+		s.Errorf("no pod was seen before the restart:\n%s", before)
+	}
+}
+
+// undoes brings v1 back by a commit, which is rolled out; v2 is not rejected by it.
+func (s *tale) undoes(v1, v2 *v1alpha1.Rollout) {
+	s.Helper()
+	s.shows(s.cli(1, "undo", "web", "--to-revision", "99"), "has no revision 99")
+	s.shows(s.cli(0, "undo", "web", "-m", "for the story"), "brings back revision", "Add web v1")
+	s.await("v1 on its way again", func(o *v1alpha1.Rollout) bool {
+		return o.Status.CurrentPodHash == v1.Status.StableRS
+	})
+	for _, rejected := range s.rollout().Status.Rejected {
+		if rejected.Hash == v2.Status.StableRS && !rejected.Cleared {
+			s.Errorf("the undone version was rejected: %+v", rejected)
+		}
+	}
+	s.shows(s.cli(0, "history", "web", "-o", "wide"), "current", "stable")
 }
 
 // watches runs a command that goes on until it is interrupted, for a while.
