@@ -36,7 +36,7 @@ func begin(t testing.TB, name string) *tale {
 	if testing.Short() {
 		t.Skip("needs the control plane")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute) // on a machine that does much else
 	t.Cleanup(cancel)
 	s := &tale{TB: t, ctx: ctx, namespace: name}
 	repo, err := world.InitRepo(ctx, t.TempDir())
