@@ -273,3 +273,19 @@ func TestAPromotionAtSizeZeroComesToAnEnd(t *testing.T) {
 		t.Errorf("Services %+v with none of 4 pods, want none", got)
 	}
 }
+
+// The same when it was aborted before it was selected: its pods linger, and the
+// Service doesn't.
+func TestANameThatWasNotWrittenIsTakenBackAfterAnAbort(t *testing.T) {
+	c := cluster(withRouter(setWeight(25), pause(0)))
+	c.RevertAfter = 0
+	stableAt(t, c, "v1")
+	push(c, "v2")
+	named := func() bool { return c.Status.Canary.Weights.Canary.PodTemplateHash == "v2" }
+	mustReach(t, c, 60, "v2 named", func(*plansim.Cluster) bool { return named() && c.Selects("canary") == "v1" })
+	c.Send(v1alpha1.AbortAnnotation, "stop")
+	c.Run(20, nil) // less than the delay that v2's pods linger for
+	if named() || c.Pods("v2") == 0 {
+		t.Errorf("the status names v2: %v; %d pods of v2, want no and some", named(), c.Pods("v2"))
+	}
+}

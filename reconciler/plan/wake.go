@@ -80,7 +80,7 @@ func onTheMove(in In, st v1alpha1.RolloutStatus) bool {
 	}
 	wrong := in.Replicas > 0 && in.Stable != nil && in.Stable.Hash != st.StableRS
 	for _, name := range canaryNames(in, st) {
-		wrong = wrong || in.Replicas > 0 && name != st.StableRS && !lingers(in, st, name)
+		wrong = wrong || in.Replicas > 0 && name != st.StableRS && !lingers(in, st, in.Canary.Hash)
 	}
 	return wrong || in.Routing.Canary > 0 || !in.Routing.NoRoutes() || !in.Routing.Uniform || st.Canary.Weights == nil || st.Canary.Weights.Since == nil
 }
