@@ -151,14 +151,17 @@ func (c *Cluster) switchAt() int32 {
 	return int32(slices.Index(plan.Stages(*c.rests.Spec.Strategy.BlueGreen), plan.StageSwitch))
 }
 
+// editUnseen says that a person has edited the active Service since the decision
+// that is carried out: nobody could know.
+func (c *Cluster) editUnseen() bool {
+	return c.active.byHand && serviceHash(c.rests.Active) != c.Selects("stable")
+}
+
 // checkVersionSize: laws 2 and 3 of a version that is scaled down.
 func (c *Cluster) checkVersionSize(next v1alpha1.RolloutStatus, hash string, to int32) {
 	whole := c.rests.Replicas
 	serves := c.Selects("stable") == hash || c.Endpoints && c.Serving() == hash // unseen endpoints are scaleDownDelaySeconds' affair
-	if c.active.byHand && serviceHash(c.rests.Active) != c.Selects("stable") {
-		serves = false // nobody could know
-	}
-	if serves && to < whole {
+	if serves && to < whole && !c.editUnseen() {
 		c.violated("2", "%s was scaled down to %d of %d, and it has the traffic", hash, to, whole)
 	}
 	if hash == c.Status.StableRS && to < whole {

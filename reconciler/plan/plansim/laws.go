@@ -265,6 +265,9 @@ func (c *Cluster) checkCreate(in plan.In, next v1alpha1.RolloutStatus, want plan
 }
 
 func (c *Cluster) checkPrune(hash string) {
+	if c.editUnseen() {
+		return
+	}
 	if len(c.sets[hash].pods) > 0 || hash == c.Status.StableRS || c.Selects("stable") == hash || c.Selects("canary") == hash {
 		c.violated("2", "ReplicaSet %s was deleted while it is in use", hash)
 	}
