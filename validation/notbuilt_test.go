@@ -56,9 +56,18 @@ var builtMetric = []string{"spec.metrics[].name", "spec.metrics[].interval", "sp
 	"spec.args[].name", "spec.args[].value", "spec.args[].valueFrom.secretKeyRef.name", "spec.args[].valueFrom.secretKeyRef.key", "spec.args[].valueFrom.fieldRef.fieldPath",
 	"spec.dryRun[].metricName", "spec.measurementRetention[].metricName", "spec.measurementRetention[].limit"}
 
+func builtBlueGreen() []string {
+	const blueGreen = "spec.strategy.blueGreen"
+	return slices.Concat(analysisRef(blueGreen+".prePromotionAnalysis"), analysisRef(blueGreen+".postPromotionAnalysis"), []string{
+		blueGreen + ".activeService", blueGreen + ".previewService", blueGreen + ".previewReplicaCount",
+		blueGreen + ".autoPromotionEnabled", blueGreen + ".autoPromotionSeconds",
+		blueGreen + ".scaleDownDelaySeconds", blueGreen + ".scaleDownDelayRevisionLimit", blueGreen + ".abortScaleDownDelaySeconds",
+	})
+}
+
 func builtRollout() []string {
 	const canary = "spec.strategy.canary"
-	return slices.Concat(builtRevert, analysisRef(canary+".steps[].analysis"), analysisRef(canary+".analysis"), []string{
+	return slices.Concat(builtRevert, analysisRef(canary+".steps[].analysis"), analysisRef(canary+".analysis"), builtBlueGreen(), []string{
 		"spec.replicas", "spec.selector", "spec.template", "spec.minReadySeconds", "spec.revisionHistoryLimit", "spec.paused", "spec.restartAt",
 		"spec.progressDeadlineSeconds", "spec.progressDeadlineAbort", "spec.supersede", "spec.rollbackWindow.revisions",
 		"spec.analysis.successfulRunHistoryLimit", "spec.analysis.unsuccessfulRunHistoryLimit",

@@ -115,7 +115,7 @@ func TestRolloutRefuses(t *testing.T) {
 		"C122 label without quotes": {func(s *spec) { s.Template.Raw = []byte(`{"metadata":{"labels":{"app":"web","on":true}}}`) }, []string{"spec.template.metadata.labels[on]"}},
 		"annotation without quotes": {func(s *spec) { s.Template.Raw = []byte(`{"metadata":{"labels":{"app":"web"},"annotations":{"n":1}}}`) }, []string{"spec.template.metadata.annotations[n]"}},
 		"no strategy":               {func(s *spec) { s.Strategy.Canary = nil }, []string{"spec.strategy"}},
-		"two strategies":            {func(s *spec) { s.Strategy.BlueGreen = &v1alpha1.BlueGreenStrategy{} }, []string{"spec.strategy", "spec.strategy.blueGreen"}},
+		"two strategies":            {func(s *spec) { s.Strategy.BlueGreen = &v1alpha1.BlueGreenStrategy{} }, []string{"spec.strategy"}},
 		"C68 no room to move":       {func(s *spec) { s.Strategy.Canary.MaxSurge = number(0) }, []string{canary + ".maxUnavailable"}},
 		"C68 no room in per cent": {func(s *spec) {
 			s.Strategy.Canary.MaxSurge, s.Strategy.Canary.MaxUnavailable = percent("0%"), percent("0%")
