@@ -289,3 +289,19 @@ func TestANameThatWasNotWrittenIsTakenBackAfterAnAbort(t *testing.T) {
 		t.Errorf("the status names v2: %v; %d pods of v2, want no and some", named(), c.Pods("v2"))
 	}
 }
+
+// At a size of 0 the stable Service is not taken over, and a weight that somebody
+// gave the canary Service doesn't wait for that.
+func TestAtSizeZeroAWeightGoesHome(t *testing.T) {
+	c := cluster(withRouter(setWeight(50), pause(0)))
+	stableAt(t, c, "v1")
+	in := observe(c)
+	in.Replicas, in.Routing.Canary, in.Routing.Stable = 0, 30, 70
+	in.Canary.Hash = "v1"
+	for name, want := range map[string]bool{"": true, "v0": false, "v1": true} {
+		in.Stable.Hash = name
+		if p := plan.Decide(in); (p.Split != nil && p.Split.Canary == 0) != want {
+			t.Errorf("split %+v while the stable Service selects %q, want it home: %v", p.Split, name, want)
+		}
+	}
+}

@@ -159,13 +159,22 @@ func goHome(in In, st v1alpha1.RolloutStatus) weight {
 		return weight{target: 0, hold: st.StableRS == ""}
 	case st.StableRS == "":
 		return weight{target: seen, hold: true, stranded: takenBack(st)}
-	case serviceHash(in.Canary) == st.StableRS && serviceHash(in.Stable) != st.StableRS,
-		serviceHash(in.Canary) == st.StableRS && in.Replicas > 0 && !serves(in.Stable, st.StableRS):
+	case serviceHash(in.Canary) == st.StableRS && stableComes(in, st):
 		return weight{target: seen, hold: true, why: "the stable Service is to select the promoted version first"}
 	case stranded(in, st):
 		return weight{target: seen, hold: true, stranded: true, why: "no pod of the stable version is available"}
 	}
 	return weight{target: 0}
+}
+
+// stableComes says that the stable Service is still to select the stable version,
+// or to reach its pods. At a size of 0 a Service that was never taken over isn't.
+func stableComes(in In, st v1alpha1.RolloutStatus) bool {
+	if in.Replicas == 0 {
+		now := serviceHash(in.Stable)
+		return now != "" && now != st.StableRS
+	}
+	return !serves(in.Stable, st.StableRS)
 }
 
 // stranded says that stable has no pod to take the traffic back.
