@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -233,27 +234,33 @@ func withSpare(in In, st v1alpha1.RolloutStatus, want sizes) sizes {
 			count = desired(find(in, pod.Hash))
 		}
 		ours := pod.Hash == st.StableRS || pod.Hash == st.CurrentPodHash
-		if ours && count == 1 && !pod.Deleting && lonely(in, st, pod.Hash) {
+		if ours && count == 1 && !pod.Deleting && lonely(in, st, want, pod.Hash) {
 			want[pod.Hash] = 2
 		}
 	}
 	return want
 }
 
-// lonely says that the only pod of a version carries traffic alone.
-func lonely(in In, st v1alpha1.RolloutStatus, hash string) bool {
+// lonely says that the only pod of a version carries traffic alone. Pods that the
+// plan adds elsewhere take up the surge too.
+func lonely(in In, st v1alpha1.RolloutStatus, want sizes, hash string) bool {
 	if routed(in) {
 		return keptPods(in, podsUnderWeight(in, st, hash), 1) > 0
 	}
-	pods := int32(1)
+	others := maps.Clone(want)
+	delete(others, hash)
 	for _, rs := range in.ReplicaSets {
-		switch {
-		case rs.Hash == hash:
-		case available(&rs) > 0:
-			return false
-		default:
-			pods += size(&rs)
+		if rs.Hash == hash {
+			continue
 		}
+		if available(&rs) > 0 {
+			return false
+		}
+		others[rs.Hash] = max(others[rs.Hash], size(&rs))
+	}
+	pods := int32(1)
+	for _, n := range others {
+		pods += n
 	}
 	return pods < in.Replicas+surge(in) && keptPods(in, in.Replicas, 1) > 0
 }

@@ -175,6 +175,25 @@ func TestC115_PausedWithOnePodEach(t *testing.T) {
 	}
 }
 
+// The pod of a template that comes at the same time takes up the surge.
+func TestC115_ANewTemplateTakesUpTheSurge(t *testing.T) {
+	c := plansim.New(start, withoutRouter(setWeight(50), pause(0)), 1)
+	stableAt(t, c, "v1")
+	push(c, "v2")
+	c.Status.CurrentPodHash, c.Status.CurrentStepIndex = "v2", ptr(int32(0)) // taken up, and no pod made yet
+	p := plan.Decide(restartOf(c))
+	total := c.Pods("v1")
+	for _, set := range p.ReplicaSets {
+		total += set.Replicas
+		if set.Hash == "v1" {
+			total -= c.Pods("v1")
+		}
+	}
+	if total > 2 {
+		t.Errorf("%d pods are wanted, want 1 and the surge of 1 at most: %+v", total, p.ReplicaSets)
+	}
+}
+
 func TestRestartSaysWhereItIs(t *testing.T) {
 	c := cluster(withRouter(setWeight(50), pause(0)))
 	stableAt(t, c, "v1")
