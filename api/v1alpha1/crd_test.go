@@ -115,6 +115,10 @@ var refusals = map[string]struct {
 		good: goodGitSync, set: map[string]string{"spec.ref": "{tag: v1}"}},
 	"a Revert can't be changed": {
 		good: goodRevert, set: map[string]string{"spec.attempt": "2"}, later: true},
+	"undo belongs to the reason Undo, and to no other": {
+		good: goodRevert, set: map[string]string{"spec.undo": "{token: t}"}},
+	"an undo names another template to bring back, in stable": {
+		good: goodRevert, set: map[string]string{"spec.reason": "Undo", "spec.undo": "{token: t}", "spec.stable": ""}},
 	"exactly one of spec.kubeConfig.configMapRef or spec.kubeConfig.secretRef must be specified": {
 		good: goodGitSync, set: map[string]string{"spec.kubeConfig": "{}"}},
 }
