@@ -46,10 +46,26 @@ func blueGreenServices(core In, p Plan) []ServiceWant {
 	if hash := switchedTo(core, p); hash != "" {
 		active = []ServiceWant{{Name: name, Hash: hash, Routes: true}}
 	}
+	preview = append(preview, previewAside(core, p)...)
 	if all := append(active, preview...); len(all) > 0 {
 		return all
 	}
 	return nil
+}
+
+// previewAside moves the preview Service to the version in progress where a hand
+// has given that one the traffic and nothing is stable that it could go back to: the
+// stages before the switch wait for it.
+func previewAside(core In, p Plan) []ServiceWant {
+	st := p.Status
+	hash := st.CurrentPodHash
+	if core.Preview == nil || core.Preview.Hash == hash || !diverted(core) || st.StableRS != "" || !previewing(core, st) {
+		return nil
+	}
+	if halted(core, st) || confirmationPending(st) || available(find(core, hash)) == 0 || !heldByStatus(core, hash) {
+		return nil
+	}
+	return []ServiceWant{{Name: core.Preview.Name, Hash: hash}}
 }
 
 // switchedTo is the version that a Split gives the traffic to; empty without one.

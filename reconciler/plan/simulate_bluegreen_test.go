@@ -95,3 +95,23 @@ func TestBlueGreenComesToRest(t *testing.T) {
 		w.mustBeAtRest(t)
 	})
 }
+
+// Nothing is stable, and a hand gives the active Service to the version in progress
+// while the preview Service still names a rejected one: the way out stays open.
+func TestBlueGreenGetsOutOfAHandEdit(t *testing.T) {
+	c := blueGreen(analysed)
+	for i, v := range []string{"v1", "v2"} {
+		push(c, v)
+		mustReach(t, c, 60, v+" to be in progress", func(c *plansim.Cluster) bool {
+			return c.Status.CurrentPodHash == v && (i == 0 || c.Selects("canary") == v) // v1 has no pod available yet
+		})
+		c.Send(v1alpha1.AbortAnnotation, "abort-"+v)
+		mustReach(t, c, 60, "Degraded", phase(v1alpha1.RolloutPhaseDegraded))
+	}
+	push(c, "v3")
+	c.EditActive("v3")
+	mustReach(t, c, 120, "Healthy", healthyOn("v3"))
+	if c.Selects("canary") != "v3" {
+		t.Errorf("the preview Service selects %s, want v3", c.Selects("canary"))
+	}
+}
