@@ -190,6 +190,27 @@ func TestC26_ManagedRulesDoNotPileUp(t *testing.T) {
 	}
 }
 
+// Of three, the first and then the last is taken away: what is left stays as it was,
+// wherever it stands by then, and to take away what isn't there is no change.
+func TestC110_ManagedRulesAreRemovedByName(t *testing.T) {
+	all := []routers.ManagedRoute{toCanary("a", tester), toCanary("b", header("x-b", routers.MatchExact, "1")), toCanary("c", header("x-c", routers.MatchExact, "1"))}
+	before := rulesOf(parse(t, plainRules))
+	route := must(t, parse(t, plainRules), with(0, all...))
+	kept := ours(route)
+	each := len(kept) / len(all)
+	route = must(t, route, with(0, all[1:]...))
+	route = must(t, route, with(0, all[1]))
+	if diff := cmp.Diff(kept[each:2*each], ours(route)); diff != "" || each == 0 {
+		t.Errorf("what was kept (-before +after):\n%s", diff)
+	}
+	for range 2 {
+		route = must(t, route, with(0))
+		if diff := cmp.Diff(before, rulesOf(route)); diff != "" {
+			t.Errorf("the rules of others (-before +after):\n%s", diff)
+		}
+	}
+}
+
 // With a tester's header and a mirror of all GETs, the Gateway API would give a
 // tester's GET to the mirror, for a method counts for more than a header. The
 // order of managedRoutes counts for more.
