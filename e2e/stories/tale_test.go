@@ -45,7 +45,24 @@ func begin(t testing.TB, name string) *tale {
 	s.must(shared.AddTenant(ctx, name))
 	_, err = shared.StartGateway(name, "web")
 	s.must(err)
+	t.Cleanup(s.rest)
 	return s
+}
+
+// rest suspends the tale's GitSyncs: each polls every second, and those of all that
+// are over would take the requests that the others wait for.
+func (s *tale) rest() {
+	var syncs v1alpha1.GitSyncList
+	if err := shared.Client.List(s.ctx, &syncs, client.InNamespace(s.namespace)); err != nil {
+		s.Error(err)
+		return
+	}
+	for i := range syncs.Items {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":true}}`))
+		if err := shared.Client.Patch(s.ctx, &syncs.Items[i], patch); client.IgnoreNotFound(err) != nil {
+			s.Error(err)
+		}
+	}
 }
 
 // follow makes the GitSync.
