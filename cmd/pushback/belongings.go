@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
@@ -93,4 +94,14 @@ func storedSource(source *appsv1.ControllerRevision) apply.StoredSource {
 func shortCommit(revision string) string {
 	_, commit, _ := strings.Cut(revision, "@sha1:")
 	return commit[:min(len(commit), 7)]
+}
+
+// readWhole reads one Rollout with all that belongs to it.
+func readWhole(ctx context.Context, c client.Reader, key types.NamespacedName) (*v1alpha1.Rollout, belongings, error) {
+	rollout, err := readRollout(ctx, c, key)
+	if err != nil {
+		return nil, belongings{}, err
+	}
+	all, err := readBelongings(ctx, c, scope{namespace: key.Namespace, name: key.Name})
+	return rollout, all, err
 }

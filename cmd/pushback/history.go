@@ -67,11 +67,7 @@ const statusOld = "old"
 
 func readHistory(c client.Reader, key types.NamespacedName, output outputFlag) reading {
 	return func(ctx context.Context) (drawing, error) {
-		rollout, err := readRollout(ctx, c, key)
-		if err != nil {
-			return nil, err
-		}
-		all, err := readBelongings(ctx, c, scope{namespace: key.Namespace, name: key.Name})
+		rollout, all, err := readWhole(ctx, c, key)
 		if err != nil {
 			return nil, err
 		}

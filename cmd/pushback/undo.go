@@ -69,11 +69,7 @@ func whoAmI(ctx context.Context, c client.Client) string {
 }
 
 func (u undoing) run(ctx context.Context, out io.Writer, c client.Client, timeout time.Duration, output outputFlag) error {
-	rollout, err := readRollout(ctx, c, u.key)
-	if err != nil {
-		return err
-	}
-	all, err := readBelongings(ctx, c, scope{namespace: u.key.Namespace, name: u.key.Name})
+	rollout, all, err := readWhole(ctx, c, u.key)
 	if err != nil {
 		return err
 	}
