@@ -106,8 +106,9 @@ func TestWatchOfReverts(t *testing.T) {
 		return l.client.Status().Update(t.Context(), rollout)
 	})
 	l.settled()
+	before := client.MergeFrom(revert.DeepCopy())
 	revert.Status.Phase, revert.Status.Commit = v1alpha1.RevertObserved, "0123456789012345678901234567890123456789"
-	if err := l.client.Status().Update(t.Context(), revert); err != nil {
+	if err := l.client.Status().Patch(t.Context(), revert, before); err != nil {
 		t.Fatal(err)
 	}
 	l.reach("told of the revert", soon, func(r *v1alpha1.Rollout) bool {

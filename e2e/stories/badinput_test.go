@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 )
@@ -130,8 +131,9 @@ func TestC134_UnusableRepositories(t *testing.T) {
 				s.commit("Add web v1", app("v1", "1", quickSteps))
 			} else {
 				sync := s.gitSync()
+				before := client.MergeFrom(sync.DeepCopy())
 				sync.Spec.URL, sync.Spec.Path, sync.Spec.Ref.Branch, sync.Spec.SecretRef = s.repo.URL(), "deploy", "main", nil
-				s.must(shared.Client.Update(s.ctx, sync))
+				s.must(shared.Client.Patch(s.ctx, sync, before))
 			}
 			s.healthyAs("v1")
 		})

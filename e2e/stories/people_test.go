@@ -132,9 +132,7 @@ func TestALiveTemplateThatIsEdited(t *testing.T) {
 		return o.Status.Phase == v1alpha1.RolloutPhaseHealthy && o.Generation > v1.Generation+1 && o.Status.ObservedGeneration == o.Generation &&
 			o.Status.CurrentPodHash == v1.Status.StableRS && o.Status.StableRS == v1.Status.StableRS
 	})
-	sync := s.gitSync()
-	sync.Spec.Suspend = true
-	s.must(shared.Client.Update(s.ctx, sync))
+	s.suspend(s.gitSync(), true)
 	<-time.After(2 * time.Second) // an attempt that was under way
 	edit(s.rollout())
 	s.await("TemplateModified", func(o *v1alpha1.Rollout) bool { return condition(o, v1alpha1.TemplateModifiedCondition) == "True" })
@@ -146,9 +144,7 @@ func TestALiveTemplateThatIsEdited(t *testing.T) {
 func TestAScaledRolloutKeepsItsStep(t *testing.T) {
 	t.Parallel()
 	s, v1, v2 := pausedCanary(t, "scaled", "1")
-	sync := s.gitSync()
-	sync.Spec.Suspend = true
-	s.must(shared.Client.Update(s.ctx, sync))
+	s.suspend(s.gitSync(), true)
 	<-time.After(2 * time.Second)
 	rollout := s.rollout()
 	patch := client.MergeFrom(rollout.DeepCopy())
@@ -161,9 +157,7 @@ func TestAScaledRolloutKeepsItsStep(t *testing.T) {
 		t.Errorf("phase %s, attempt %d: want the same pause of attempt %d", now.Status.Phase, now.Status.Attempt, v2.Status.Attempt)
 	}
 	// Git's word goes again when it follows once more.
-	sync = s.gitSync()
-	sync.Spec.Suspend = false
-	s.must(shared.Client.Update(s.ctx, sync))
+	s.suspend(s.gitSync(), false)
 	s.await("4 replicas", func(o *v1alpha1.Rollout) bool { return *o.Spec.Replicas == 4 && pausedAt25(o) })
 }
 

@@ -58,10 +58,16 @@ func (s *tale) rest() {
 		return
 	}
 	for i := range syncs.Items {
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":true}}`))
-		if err := shared.Client.Patch(s.ctx, &syncs.Items[i], patch); client.IgnoreNotFound(err) != nil {
-			s.Error(err)
-		}
+		s.suspend(&syncs.Items[i], true)
+	}
+}
+
+// suspend sets the GitSync's field by a patch: the controller writes its status meanwhile.
+func (s *tale) suspend(sync *v1alpha1.GitSync, suspended bool) {
+	s.Helper()
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, suspended))
+	if err := shared.Client.Patch(s.ctx, sync, patch); client.IgnoreNotFound(err) != nil {
+		s.Error(err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 )
@@ -52,8 +53,9 @@ func (l *lab) sourceOf(name string) v1alpha1.Source {
 func (l *lab) holdBack(name, hash string) {
 	l.Helper()
 	live := l.object(v1alpha1.GroupVersion.String(), v1alpha1.RolloutKind, name)
+	before := client.MergeFrom(live.DeepCopy())
 	live.Object["status"] = map[string]any{"rejected": []any{map[string]any{"hash": hash, "attempt": int64(1), "reason": "Failed", "time": "2026-01-01T00:00:00Z"}}}
-	if err := l.client.Status().Update(l.Context(), live); err != nil {
+	if err := l.client.Status().Patch(l.Context(), live, before); err != nil {
 		l.Fatal(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 )
@@ -80,8 +81,10 @@ func TestUndoHasNoBudget(t *testing.T) {
 	if err := l.client.Get(t.Context(), types.NamespacedName{Namespace: l.namespace, Name: "sync"}, sync); err != nil {
 		t.Fatal(err)
 	}
+	// A patch: the controller writes the status meanwhile.
+	before := client.MergeFrom(sync.DeepCopy())
 	sync.Spec.Revert = &v1alpha1.RevertSpec{Budget: &v1alpha1.RevertBudget{PerRollout: ptr.To[int32](0), PerRepository: ptr.To[int32](0)}}
-	if err := l.client.Update(t.Context(), sync); err != nil {
+	if err := l.client.Patch(t.Context(), sync, before); err != nil {
 		t.Fatal(err)
 	}
 	l.waitPhase(l.byHand("sync", "web", second, first, undo("t1")), v1alpha1.RevertObserved, "")
