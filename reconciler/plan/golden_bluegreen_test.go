@@ -2,7 +2,6 @@ package plan_test
 
 import (
 	"maps"
-	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,182 +41,225 @@ func selects(role, hash string) func(*plansim.Cluster) bool {
 
 func init() { maps.Copy(stories, blueGreenStories) }
 
-var blueGreenStories = map[string]func(*testing.T) *plansim.Cluster{
-	"blue-green-first-version": func(t *testing.T) *plansim.Cluster {
-		c := blueGreen(analysed)
-		push(c, "v1")
-		mustReach(t, c, 60, "Healthy", healthyOn("v1"))
-		c.Run(30, nil)
-		return c
+var blueGreenStories = map[string]story{
+	"blue-green-first-version": {
+		start: func() *plansim.Cluster { return blueGreen(analysed) },
+		script: []act{
+			commits("v1"),
+			reaches(60, "Healthy", healthyOn("v1")),
+			rests(30),
+		},
 	},
-	"blue-green-promoted": func(t *testing.T) *plansim.Cluster {
-		c := blueGreen(analysed)
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 120, "Healthy", healthyOn("v2"))
-		c.Run(60, nil)
-		return c
+	"blue-green-promoted": {
+		start: func() *plansim.Cluster { return blueGreen(analysed) },
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Healthy", healthyOn("v2")),
+			rests(60),
+		},
 	},
-	"blue-green-promoted-by-a-person": func(t *testing.T) *plansim.Cluster {
-		c := blueGreen(func(bg *v1alpha1.BlueGreenStrategy) { byHand(bg); bg.PreviewReplicaCount = ptr(int32(1)) })
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 60, "the pause", pausedAt("v2", 0))
-		c.Run(60, nil)
-		c.Send(v1alpha1.PromoteAnnotation, "go")
-		mustReach(t, c, 60, "Healthy", healthyOn("v2"))
-		c.Run(60, nil)
-		return c
+	"blue-green-promoted-by-a-person": {
+		start: func() *plansim.Cluster {
+			return blueGreen(func(bg *v1alpha1.BlueGreenStrategy) { byHand(bg); bg.PreviewReplicaCount = ptr(int32(1)) })
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(60, "the pause", pausedAt("v2", 0)),
+			rests(60),
+			sends(v1alpha1.PromoteAnnotation, "go"),
+			reaches(60, "Healthy", healthyOn("v2")),
+			rests(60),
+		},
 	},
-	"blue-green-promoted-by-time": func(t *testing.T) *plansim.Cluster {
-		c := blueGreen(func(bg *v1alpha1.BlueGreenStrategy) {
-			bg.PrePromotionAnalysis, bg.AutoPromotionSeconds = analyse().Analysis, 20
-		})
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 120, "Healthy", healthyOn("v2"))
-		return c
+	"blue-green-promoted-by-time": {
+		start: func() *plansim.Cluster {
+			c := blueGreen(func(bg *v1alpha1.BlueGreenStrategy) {
+				bg.PrePromotionAnalysis, bg.AutoPromotionSeconds = analyse().Analysis, 20
+			})
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Healthy", healthyOn("v2")),
+		},
 	},
-	"blue-green-without-a-preview-service": func(t *testing.T) *plansim.Cluster {
-		c := blueGreen(func(bg *v1alpha1.BlueGreenStrategy) { bg.PreviewService = ""; analysed(bg) })
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 120, "Healthy", healthyOn("v2"))
-		c.Run(60, nil)
-		return c
+	"blue-green-without-a-preview-service": {
+		start: func() *plansim.Cluster {
+			return blueGreen(func(bg *v1alpha1.BlueGreenStrategy) { bg.PreviewService = ""; analysed(bg) })
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Healthy", healthyOn("v2")),
+			rests(60),
+		},
 	},
-	"blue-green-rejected-before-the-switch": func(t *testing.T) *plansim.Cluster {
-		c := blueGreen(analysed)
-		c.Verdict = verdicts("v2", plan.RunPrePromotion, fails)
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded))
-		mustReach(t, c, 60, "Healthy", healthyOn("v1"))
-		c.Run(60, nil)
-		return c
+	"blue-green-rejected-before-the-switch": {
+		start: func() *plansim.Cluster {
+			c := blueGreen(analysed)
+			c.Verdict = verdicts("v2", plan.RunPrePromotion, fails)
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded)),
+			reaches(60, "Healthy", healthyOn("v1")),
+			rests(60),
+		},
 	},
-	"blue-green-rejected-after-the-switch": func(t *testing.T) *plansim.Cluster {
-		c := blueGreen(analysed)
-		c.Verdict = verdicts("v2", plan.RunPostPromotion, fails)
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded))
-		mustReach(t, c, 60, "Healthy", healthyOn("v1"))
-		c.Run(60, nil)
-		return c
+	"blue-green-rejected-after-the-switch": {
+		start: func() *plansim.Cluster {
+			c := blueGreen(analysed)
+			c.Verdict = verdicts("v2", plan.RunPostPromotion, fails)
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded)),
+			reaches(60, "Healthy", healthyOn("v1")),
+			rests(60),
+		},
 	},
-	"blue-green-crashes-after-the-switch": func(t *testing.T) *plansim.Cluster {
-		c := blueGreen(analysed)
-		c.Verdict = verdicts("v2", plan.RunPostPromotion, fails)
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 60, "the switch", selects("stable", "v2"))
-		c.Run(5, nil)
-		c.Behaviours["v2"] = plansim.Behaviour{Never: true}
-		mustReach(t, c, 60, "Degraded", phase(v1alpha1.RolloutPhaseDegraded))
-		c.Run(60, nil)
-		return c
+	"blue-green-crashes-after-the-switch": {
+		start: func() *plansim.Cluster {
+			c := blueGreen(analysed)
+			c.Verdict = verdicts("v2", plan.RunPostPromotion, fails)
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(60, "the switch", selects("stable", "v2")),
+			rests(5),
+			pods("v2", plansim.Behaviour{Never: true}),
+			reaches(60, "Degraded", phase(v1alpha1.RolloutPhaseDegraded)),
+			rests(60),
+		},
 	},
-	"blue-green-rolled-back-within-the-delay": func(t *testing.T) *plansim.Cluster {
-		c := blueGreen(func(bg *v1alpha1.BlueGreenStrategy) { byHand(bg); analysed(bg) })
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 60, "the pause", pausedAt("v2", 1))
-		c.Send(v1alpha1.PromoteAnnotation, "go")
-		mustReach(t, c, 60, "Healthy", healthyOn("v2"))
-		c.Run(10, nil)
-		push(c, "v1")
-		mustReach(t, c, 60, "Healthy", healthyOn("v1"))
-		c.Run(60, nil)
-		return c
+	"blue-green-rolled-back-within-the-delay": {
+		start: func() *plansim.Cluster {
+			return blueGreen(func(bg *v1alpha1.BlueGreenStrategy) { byHand(bg); analysed(bg) })
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(60, "the pause", pausedAt("v2", 1)),
+			sends(v1alpha1.PromoteAnnotation, "go"),
+			reaches(60, "Healthy", healthyOn("v2")),
+			rests(10),
+			commits("v1"),
+			reaches(60, "Healthy", healthyOn("v1")),
+			rests(60),
+		},
 	},
-	"blue-green-rolled-back-after-the-delay": func(t *testing.T) *plansim.Cluster {
-		c := blueGreen(byHand)
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 60, "the pause", pausedAt("v2", 0))
-		c.Send(v1alpha1.PromoteAnnotation, "go")
-		mustReach(t, c, 60, "Healthy", healthyOn("v2"))
-		c.Run(60, nil)
-		push(c, "v1")
-		mustReach(t, c, 60, "the pause", pausedAt("v1", 0))
-		return c
+	"blue-green-rolled-back-after-the-delay": {
+		start: func() *plansim.Cluster { return blueGreen(byHand) },
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(60, "the pause", pausedAt("v2", 0)),
+			sends(v1alpha1.PromoteAnnotation, "go"),
+			reaches(60, "Healthy", healthyOn("v2")),
+			rests(60),
+			commits("v1"),
+			reaches(60, "the pause", pausedAt("v1", 0)),
+		},
 	},
-	"blue-green-superseded-while-paused": func(t *testing.T) *plansim.Cluster {
-		c := blueGreen(byHand)
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 60, "the pause", pausedAt("v2", 0))
-		push(c, "v3")
-		mustReach(t, c, 60, "the pause", pausedAt("v3", 0))
-		c.Run(60, nil)
-		return c
+	"blue-green-superseded-while-paused": {
+		start: func() *plansim.Cluster { return blueGreen(byHand) },
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(60, "the pause", pausedAt("v2", 0)),
+			commits("v3"),
+			reaches(60, "the pause", pausedAt("v3", 0)),
+			rests(60),
+		},
 	},
-	"blue-green-superseded-after-the-switch": func(t *testing.T) *plansim.Cluster {
-		c := blueGreen(analysed)
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 60, "the switch", selects("stable", "v2"))
-		c.Run(4, nil)
-		push(c, "v3")
-		mustReach(t, c, 120, "Healthy", healthyOn("v3"))
-		c.Run(60, nil)
-		return c
+	"blue-green-superseded-after-the-switch": {
+		start: func() *plansim.Cluster { return blueGreen(analysed) },
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(60, "the switch", selects("stable", "v2")),
+			rests(4),
+			commits("v3"),
+			reaches(120, "Healthy", healthyOn("v3")),
+			rests(60),
+		},
 	},
-	"blue-green-aborted-by-a-person": func(t *testing.T) *plansim.Cluster {
-		c := blueGreen(func(bg *v1alpha1.BlueGreenStrategy) { byHand(bg); bg.AbortScaleDownDelaySeconds = ptr(int32(0)) })
-		c.RevertAfter = 0
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 60, "the pause", pausedAt("v2", 0))
-		c.Send(v1alpha1.AbortAnnotation, "no")
-		c.Run(120, nil)
-		c.Send(v1alpha1.RetryAnnotation, "again")
-		mustReach(t, c, 60, "the pause", pausedAt("v2", 0))
-		return c
+	"blue-green-aborted-by-a-person": {
+		start: func() *plansim.Cluster {
+			c := blueGreen(func(bg *v1alpha1.BlueGreenStrategy) { byHand(bg); bg.AbortScaleDownDelaySeconds = ptr(int32(0)) })
+			c.RevertAfter = 0
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(60, "the pause", pausedAt("v2", 0)),
+			sends(v1alpha1.AbortAnnotation, "no"),
+			rests(120),
+			sends(v1alpha1.RetryAnnotation, "again"),
+			reaches(60, "the pause", pausedAt("v2", 0)),
+		},
 	},
-	"blue-green-preview-never-ready": func(t *testing.T) *plansim.Cluster {
-		c := blueGreen(analysed)
-		c.Spec.ProgressDeadlineSeconds, c.Spec.ProgressDeadlineAbort = ptr(int32(60)), true
-		c.Behaviours["v2"] = plansim.Behaviour{Never: true}
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded))
-		mustReach(t, c, 60, "Healthy", healthyOn("v1"))
-		c.Run(60, nil)
-		return c
+	"blue-green-preview-never-ready": {
+		start: func() *plansim.Cluster {
+			c := blueGreen(analysed)
+			c.Spec.ProgressDeadlineSeconds, c.Spec.ProgressDeadlineAbort = ptr(int32(60)), true
+			c.Behaviours["v2"] = plansim.Behaviour{Never: true}
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded)),
+			reaches(60, "Healthy", healthyOn("v1")),
+			rests(60),
+		},
 	},
-	"blue-green-scaled-while-paused": func(t *testing.T) *plansim.Cluster {
-		c := blueGreen(func(bg *v1alpha1.BlueGreenStrategy) { byHand(bg); bg.PreviewReplicaCount = ptr(int32(1)) })
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 60, "the pause", pausedAt("v2", 0))
-		c.Scale(6)
-		c.Run(20, nil)
-		c.Scale(2)
-		c.Run(20, nil)
-		c.Send(v1alpha1.PromoteAnnotation, "go")
-		mustReach(t, c, 60, "Healthy", healthyOn("v2"))
-		return c
+	"blue-green-scaled-while-paused": {
+		start: func() *plansim.Cluster {
+			return blueGreen(func(bg *v1alpha1.BlueGreenStrategy) { byHand(bg); bg.PreviewReplicaCount = ptr(int32(1)) })
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(60, "the pause", pausedAt("v2", 0)),
+			scales(6),
+			rests(20),
+			scales(2),
+			rests(20),
+			sends(v1alpha1.PromoteAnnotation, "go"),
+			reaches(60, "Healthy", healthyOn("v2")),
+		},
 	},
-	"blue-green-status-lost-after-the-switch": func(t *testing.T) *plansim.Cluster {
-		c := blueGreen(analysed)
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 60, "the switch", selects("stable", "v2"))
-		c.Run(4, nil)
-		c.LoseStatus()
-		mustReach(t, c, 120, "Healthy", healthyOn("v2"))
-		return c
+	"blue-green-status-lost-after-the-switch": {
+		start: func() *plansim.Cluster { return blueGreen(analysed) },
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(60, "the switch", selects("stable", "v2")),
+			rests(4),
+			does(func(c *plansim.Cluster) { c.LoseStatus() }),
+			reaches(120, "Healthy", healthyOn("v2")),
+		},
 	},
-	"blue-green-stable-broken": func(t *testing.T) *plansim.Cluster {
-		c := blueGreen(analysed)
-		stableAt(t, c, "v1")
-		c.Behaviours["v1"] = plansim.Behaviour{Never: true}
-		c.Run(20, nil)
-		push(c, "v2")
-		mustReach(t, c, 120, "Healthy", healthyOn("v2"))
-		c.Run(60, nil)
-		return c
+	"blue-green-stable-broken": {
+		start: func() *plansim.Cluster { return blueGreen(analysed) },
+		script: []act{
+			stable("v1"),
+			pods("v1", plansim.Behaviour{Never: true}),
+			rests(20),
+			commits("v2"),
+			reaches(120, "Healthy", healthyOn("v2")),
+			rests(60),
+		},
 	},
 }

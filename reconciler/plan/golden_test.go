@@ -18,242 +18,306 @@ var update = flag.Bool("update", false, "rewrite the golden transcripts")
 
 // stories are whole rollouts, told as transcripts in testdata. They are meant to
 // be read: each line is something that happened, and when.
-var stories = map[string]func(*testing.T) *plansim.Cluster{
-	"first-version": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter(setWeight(20), pause(0)))
-		push(c, "v1")
-		mustReach(t, c, 60, "Healthy", healthyOn("v1"))
-		return c
+var stories = map[string]story{
+	"first-version": {
+		start: func() *plansim.Cluster { return cluster(withRouter(setWeight(20), pause(0))) },
+		script: []act{
+			commits("v1"),
+			reaches(60, "Healthy", healthyOn("v1")),
+		},
 	},
-	"promoted": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter(setWeight(25), analyse(), setWeight(50), pause(10), analyse()))
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 120, "Healthy", healthyOn("v2"))
-		c.Run(60, nil)
-		return c
+	"promoted": {
+		start: func() *plansim.Cluster {
+			return cluster(withRouter(setWeight(25), analyse(), setWeight(50), pause(10), analyse()))
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Healthy", healthyOn("v2")),
+			rests(60),
+		},
 	},
-	"aborted-and-reverted": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter(setWeight(25), analyse(), setWeight(50), pause(10)))
-		c.Verdict = verdicts("v2", plan.RunStep, fails)
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded))
-		mustReach(t, c, 60, "Healthy", healthyOn("v1"))
-		c.Run(60, nil)
-		return c
+	"aborted-and-reverted": {
+		start: func() *plansim.Cluster {
+			c := cluster(withRouter(setWeight(25), analyse(), setWeight(50), pause(10)))
+			c.Verdict = verdicts("v2", plan.RunStep, fails)
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded)),
+			reaches(60, "Healthy", healthyOn("v1")),
+			rests(60),
+		},
 	},
-	"aborted-by-background-analysis": func(t *testing.T) *plansim.Cluster {
-		strategy := withRouter(setWeight(25), pause(30), setWeight(50), pause(30))
-		strategy.Analysis = background(1)
-		c := cluster(strategy)
-		c.Verdict = verdicts("v2", plan.RunBackground, plansim.Script{After: 45 * time.Second, Phase: v1alpha1.AnalysisPhaseFailed, Detail: detail})
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded))
-		mustReach(t, c, 60, "Healthy", healthyOn("v1"))
-		return c
+	"aborted-by-background-analysis": {
+		start: func() *plansim.Cluster {
+			strategy := withRouter(setWeight(25), pause(30), setWeight(50), pause(30))
+			strategy.Analysis = background(1)
+			c := cluster(strategy)
+			c.Verdict = verdicts("v2", plan.RunBackground, plansim.Script{After: 45 * time.Second, Phase: v1alpha1.AnalysisPhaseFailed, Detail: detail})
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded)),
+			reaches(60, "Healthy", healthyOn("v1")),
+		},
 	},
-	"unmeasured": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter(setWeight(25), analyse()))
-		c.Verdict = verdicts("v2", plan.RunStep, plansim.Script{After: 5 * time.Second, Phase: v1alpha1.AnalysisPhaseError, Detail: `metric "success-rate": 5 consecutive errors: connection refused`})
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded))
-		c.Run(60, nil)
-		c.Verdict = nil
-		c.Send(v1alpha1.RetryAnnotation, "again")
-		mustReach(t, c, 120, "Healthy", healthyOn("v2"))
-		return c
+	"unmeasured": {
+		start: func() *plansim.Cluster {
+			c := cluster(withRouter(setWeight(25), analyse()))
+			c.Verdict = verdicts("v2", plan.RunStep, plansim.Script{After: 5 * time.Second, Phase: v1alpha1.AnalysisPhaseError, Detail: `metric "success-rate": 5 consecutive errors: connection refused`})
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded)),
+			rests(60),
+			does(func(c *plansim.Cluster) { c.Verdict = nil }),
+			sends(v1alpha1.RetryAnnotation, "again"),
+			reaches(120, "Healthy", healthyOn("v2")),
+		},
 	},
-	"the-provider-returns": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter(setWeight(25), analyse()))
-		c.Verdict = verdicts("v2", plan.RunStep, plansim.Script{After: 5 * time.Second, Phase: v1alpha1.AnalysisPhaseError, Detail: `metric "success-rate": 5 consecutive errors: connection refused`})
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded))
-		c.Run(60, nil)
-		c.Answers = func(plan.Run) bool { return true } // and is gone again when it is needed
-		mustReach(t, c, 120, "another outage", func(c *plansim.Cluster) bool { return c.Status.Unmeasured == 2 })
-		c.Verdict = nil
-		mustReach(t, c, 120, "Healthy", healthyOn("v2"))
-		return c
+	"the-provider-returns": {
+		start: func() *plansim.Cluster {
+			c := cluster(withRouter(setWeight(25), analyse()))
+			c.Verdict = verdicts("v2", plan.RunStep, plansim.Script{After: 5 * time.Second, Phase: v1alpha1.AnalysisPhaseError, Detail: `metric "success-rate": 5 consecutive errors: connection refused`})
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded)),
+			rests(60),
+			does(func(c *plansim.Cluster) { c.Answers = func(plan.Run) bool { return true } }), // and is gone again when it is needed
+			reaches(120, "another outage", func(c *plansim.Cluster) bool { return c.Status.Unmeasured == 2 }),
+			does(func(c *plansim.Cluster) { c.Verdict = nil }),
+			reaches(120, "Healthy", healthyOn("v2")),
+		},
 	},
-	"inconclusive": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter(setWeight(25), analyse(), pause(10)))
-		c.Verdict = verdicts("v2", plan.RunStep, plansim.Script{After: 5 * time.Second, Phase: v1alpha1.AnalysisPhaseInconclusive})
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 60, "the pause", phase(v1alpha1.RolloutPhasePaused))
-		c.Run(60, nil)
-		c.Send(v1alpha1.PromoteAnnotation, "looks-fine")
-		mustReach(t, c, 60, "Healthy", healthyOn("v2"))
-		return c
+	"inconclusive": {
+		start: func() *plansim.Cluster {
+			c := cluster(withRouter(setWeight(25), analyse(), pause(10)))
+			c.Verdict = verdicts("v2", plan.RunStep, plansim.Script{After: 5 * time.Second, Phase: v1alpha1.AnalysisPhaseInconclusive})
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(60, "the pause", phase(v1alpha1.RolloutPhasePaused)),
+			rests(60),
+			sends(v1alpha1.PromoteAnnotation, "looks-fine"),
+			reaches(60, "Healthy", healthyOn("v2")),
+		},
 	},
-	"superseded": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter(setWeight(50), pause(0)))
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 60, "the pause", pausedAt("v2", 1))
-		push(c, "v3")
-		mustReach(t, c, 60, "the pause", pausedAt("v3", 1))
-		c.Run(60, nil)
-		return c
+	"superseded": {
+		start: func() *plansim.Cluster { return cluster(withRouter(setWeight(50), pause(0))) },
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(60, "the pause", pausedAt("v2", 1)),
+			commits("v3"),
+			reaches(60, "the pause", pausedAt("v3", 1)),
+			rests(60),
+		},
 	},
-	"return-to-stable": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter(setWeight(50), pause(0)))
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 60, "the pause", pausedAt("v2", 1))
-		push(c, "v1")
-		c.Run(60, nil)
-		return c
+	"return-to-stable": {
+		start: func() *plansim.Cluster { return cluster(withRouter(setWeight(50), pause(0))) },
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(60, "the pause", pausedAt("v2", 1)),
+			commits("v1"),
+			rests(60),
+		},
 	},
-	"held": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter(setWeight(25), analyse()))
-		c.Verdict = verdicts("v2", plan.RunStep, fails)
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded))
-		mustReach(t, c, 60, "Healthy", healthyOn("v1"))
-		c.Run(60, nil)
-		push(c, "v2")
-		c.Run(120, nil)
-		return c
+	"held": {
+		start: func() *plansim.Cluster {
+			c := cluster(withRouter(setWeight(25), analyse()))
+			c.Verdict = verdicts("v2", plan.RunStep, fails)
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded)),
+			reaches(60, "Healthy", healthyOn("v1")),
+			rests(60),
+			commits("v2"),
+			rests(120),
+		},
 	},
-	"retried-by-a-trailer": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter(setWeight(25), analyse()))
-		c.Verdict = verdicts("v2", plan.RunStep, fails)
-		c.RevertAfter = 0
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded))
-		c.Run(60, nil)
-		c.Commit("v2", "main@sha1:tryagain", "Try again")
-		c.Source.RetryHashes = []string{"v2"}
-		mustReach(t, c, 120, "the second attempt", func(c *plansim.Cluster) bool { return c.Status.Attempt == 3 })
-		c.Run(60, nil)
-		return c
+	"retried-by-a-trailer": {
+		start: func() *plansim.Cluster {
+			c := cluster(withRouter(setWeight(25), analyse()))
+			c.Verdict = verdicts("v2", plan.RunStep, fails)
+			c.RevertAfter = 0
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded)),
+			rests(60),
+			does(func(c *plansim.Cluster) {
+				c.Commit("v2", "main@sha1:tryagain", "Try again")
+				c.Source.RetryHashes = []string{"v2"}
+			}),
+			reaches(120, "the second attempt", func(c *plansim.Cluster) bool { return c.Status.Attempt == 3 }),
+			rests(60),
+		},
 	},
-	"paused-by-a-person": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter(setWeight(25), pause(20), setWeight(75), pause(5)))
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 60, "the pause", pausedAt("v2", 1))
-		c.Send(v1alpha1.PauseAnnotation, "wait")
-		c.Run(60, nil)
-		c.Send(v1alpha1.ResumeAnnotation, "go")
-		mustReach(t, c, 120, "Healthy", healthyOn("v2"))
-		return c
+	"paused-by-a-person": {
+		start: func() *plansim.Cluster { return cluster(withRouter(setWeight(25), pause(20), setWeight(75), pause(5))) },
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(60, "the pause", pausedAt("v2", 1)),
+			sends(v1alpha1.PauseAnnotation, "wait"),
+			rests(60),
+			sends(v1alpha1.ResumeAnnotation, "go"),
+			reaches(120, "Healthy", healthyOn("v2")),
+		},
 	},
-	"deadline-abort": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter(setWeight(25), pause(0)))
-		c.Spec.ProgressDeadlineSeconds, c.Spec.ProgressDeadlineAbort = ptr(int32(60)), true
-		c.Behaviours["v2"] = plansim.Behaviour{Never: true}
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded))
-		mustReach(t, c, 60, "Healthy", healthyOn("v1"))
-		c.Run(60, nil)
-		return c
+	"deadline-abort": {
+		start: func() *plansim.Cluster {
+			c := cluster(withRouter(setWeight(25), pause(0)))
+			c.Spec.ProgressDeadlineSeconds, c.Spec.ProgressDeadlineAbort = ptr(int32(60)), true
+			c.Behaviours["v2"] = plansim.Behaviour{Never: true}
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded)),
+			reaches(60, "Healthy", healthyOn("v1")),
+			rests(60),
+		},
 	},
-	"without-a-router": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withoutRouter(setWeight(25), pause(10), setWeight(50), pause(10)))
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 120, "Healthy", healthyOn("v2"))
-		return c
+	"without-a-router": {
+		start: func() *plansim.Cluster {
+			return cluster(withoutRouter(setWeight(25), pause(10), setWeight(50), pause(10)))
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Healthy", healthyOn("v2")),
+		},
 	},
-	"without-a-router-aborted": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withoutRouter(setWeight(50), analyse()))
-		c.Verdict = verdicts("v2", plan.RunStep, fails)
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded))
-		mustReach(t, c, 60, "Healthy", healthyOn("v1"))
-		return c
+	"without-a-router-aborted": {
+		start: func() *plansim.Cluster {
+			c := cluster(withoutRouter(setWeight(50), analyse()))
+			c.Verdict = verdicts("v2", plan.RunStep, fails)
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded)),
+			reaches(60, "Healthy", healthyOn("v1")),
+		},
 	},
-	"no-steps": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter())
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 120, "Healthy", healthyOn("v2"))
-		c.Run(60, nil)
-		return c
+	"no-steps": {
+		start: func() *plansim.Cluster { return cluster(withRouter()) },
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Healthy", healthyOn("v2")),
+			rests(60),
+		},
 	},
-	"no-steps-without-a-router": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withoutRouter())
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 120, "Healthy", healthyOn("v2"))
-		return c
+	"no-steps-without-a-router": {
+		start: func() *plansim.Cluster { return cluster(withoutRouter()) },
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Healthy", healthyOn("v2")),
+		},
 	},
-	"scaled-in-the-middle": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter(setWeight(50), pause(20)))
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 60, "the pause", pausedAt("v2", 1))
-		c.Scale(8)
-		c.Run(10, nil)
-		c.Scale(2)
-		mustReach(t, c, 120, "Healthy", healthyOn("v2"))
-		c.Run(60, nil)
-		return c
+	"scaled-in-the-middle": {
+		start: func() *plansim.Cluster { return cluster(withRouter(setWeight(50), pause(20))) },
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(60, "the pause", pausedAt("v2", 1)),
+			scales(8),
+			rests(10),
+			scales(2),
+			reaches(120, "Healthy", healthyOn("v2")),
+			rests(60),
+		},
 	},
-	"status-lost": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter(setWeight(25), pause(5), setWeight(75), pause(30)))
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 60, "the second pause", pausedAt("v2", 3))
-		c.LoseStatus()
-		mustReach(t, c, 120, "Healthy", healthyOn("v2"))
-		return c
+	"status-lost": {
+		start: func() *plansim.Cluster { return cluster(withRouter(setWeight(25), pause(5), setWeight(75), pause(30))) },
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(60, "the second pause", pausedAt("v2", 3)),
+			does(func(c *plansim.Cluster) { c.LoseStatus() }),
+			reaches(120, "Healthy", healthyOn("v2")),
+		},
 	},
-	"stable-broken": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter(setWeight(50), pause(10)))
-		stableAt(t, c, "v1")
-		c.Behaviours["v1"] = plansim.Behaviour{Never: true}
-		c.Run(20, nil)
-		push(c, "v2")
-		mustReach(t, c, 120, "Healthy", healthyOn("v2"))
-		c.Run(60, nil)
-		return c
+	"stable-broken": {
+		start: func() *plansim.Cluster { return cluster(withRouter(setWeight(50), pause(10))) },
+		script: []act{
+			stable("v1"),
+			pods("v1", plansim.Behaviour{Never: true}),
+			rests(20),
+			commits("v2"),
+			reaches(120, "Healthy", healthyOn("v2")),
+			rests(60),
+		},
 	},
-	"aborted-with-no-side-to-serve": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter(setWeight(50), analyse()))
-		c.Verdict = verdicts("v2", plan.RunStep, fails)
-		c.RevertAfter = 0
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 60, "the analysis", atStep("v2", 1))
-		c.Behaviours["v1"] = plansim.Behaviour{Never: true}
-		c.Run(30, nil)
-		c.Behaviours["v1"] = plansim.Behaviour{ReadyAfter: 3 * time.Second}
-		c.Run(60, nil)
-		return c
+	"aborted-with-no-side-to-serve": {
+		start: func() *plansim.Cluster {
+			c := cluster(withRouter(setWeight(50), analyse()))
+			c.Verdict = verdicts("v2", plan.RunStep, fails)
+			c.RevertAfter = 0
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(60, "the analysis", atStep("v2", 1)),
+			pods("v1", plansim.Behaviour{Never: true}),
+			rests(30),
+			pods("v1", plansim.Behaviour{ReadyAfter: 3 * time.Second}),
+			rests(60),
+		},
 	},
-	"router-refuses-the-abort": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter(setWeight(50), analyse()))
-		c.Verdict = verdicts("v2", plan.RunStep, fails)
-		c.RevertAfter = 0
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		mustReach(t, c, 60, "the analysis", atStep("v2", 1))
-		c.RefuseWeights = true
-		c.Run(120, nil)
-		c.RefuseWeights = false
-		c.Run(60, nil)
-		return c
+	"router-refuses-the-abort": {
+		start: func() *plansim.Cluster {
+			c := cluster(withRouter(setWeight(50), analyse()))
+			c.Verdict = verdicts("v2", plan.RunStep, fails)
+			c.RevertAfter = 0
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(60, "the analysis", atStep("v2", 1)),
+			does(func(c *plansim.Cluster) { c.RefuseWeights = true }),
+			rests(120),
+			does(func(c *plansim.Cluster) { c.RefuseWeights = false }),
+			rests(60),
+		},
 	},
-	"irreversible": func(t *testing.T) *plansim.Cluster {
-		c := cluster(withRouter(setWeight(50)))
-		stableAt(t, c, "v1")
-		push(c, "v2")
-		c.Template.Irreversible = true
-		c.Run(30, nil)
-		c.Send(v1alpha1.PromoteAnnotation, "yes")
-		mustReach(t, c, 120, "Healthy", healthyOn("v2"))
-		return c
+	"irreversible": {
+		start: func() *plansim.Cluster { return cluster(withRouter(setWeight(50))) },
+		script: []act{
+			stable("v1"),
+			does(func(c *plansim.Cluster) {
+				push(c, "v2")
+				c.Template.Irreversible = true
+			}),
+			rests(30),
+			sends(v1alpha1.PromoteAnnotation, "yes"),
+			reaches(120, "Healthy", healthyOn("v2")),
+		},
 	},
 }
 
@@ -261,8 +325,7 @@ func TestGolden(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := story(t)
-			noViolations(t, c)
+			c := told(t, story)
 			path := filepath.Join("testdata", name+".golden")
 			got := transcript(c)
 			if *update {
