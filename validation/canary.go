@@ -32,6 +32,7 @@ func (c *collector) strategy(s v1alpha1.RolloutStrategy) {
 	if s.Canary.ScaleDownDelaySeconds != nil && s.Canary.TrafficRouting == nil {
 		c.add(canaryField+".scaleDownDelaySeconds", "it has a meaning with trafficRouting only: without a router the old pods go as the new ones come")
 	}
+	c.dynamicStableScale(*s.Canary)
 	for i, step := range s.Canary.Steps {
 		c.step(stepField(i), step)
 		c.weight(stepField(i), step.SetWeight, s.Canary.TrafficRouting)
@@ -40,6 +41,18 @@ func (c *collector) strategy(s v1alpha1.RolloutStrategy) {
 	c.problems = append(c.problems, ManagedRoutes(*s.Canary)...)
 	if s.Canary.Analysis != nil {
 		c.background(*s.Canary.Analysis, len(s.Canary.Steps))
+	}
+}
+
+// dynamicStableScale: Argo's rules.
+func (c *collector) dynamicStableScale(canary v1alpha1.CanaryStrategy) {
+	const field = canaryField + ".dynamicStableScale"
+	switch {
+	case !canary.DynamicStableScale:
+	case canary.TrafficRouting == nil:
+		c.add(field, "it has a meaning with trafficRouting only: without a router the old pods go as the new ones come")
+	case canary.ScaleDownDelaySeconds != nil:
+		c.add(field, "it shrinks the stable version as the traffic leaves it, so scaleDownDelaySeconds has no place beside it: leave one of them out")
 	}
 }
 

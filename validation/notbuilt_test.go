@@ -72,7 +72,7 @@ func builtRollout() []string {
 		"spec.progressDeadlineSeconds", "spec.progressDeadlineAbort", "spec.supersede", "spec.rollbackWindow.revisions",
 		"spec.analysis.successfulRunHistoryLimit", "spec.analysis.unsuccessfulRunHistoryLimit",
 		canary + ".canaryService", canary + ".stableService", canary + ".maxSurge", canary + ".maxUnavailable",
-		canary + ".scaleDownDelaySeconds", canary + ".abortScaleDownDelaySeconds",
+		canary + ".scaleDownDelaySeconds", canary + ".abortScaleDownDelaySeconds", canary + ".dynamicStableScale",
 		canary + ".canaryMetadata.labels", canary + ".canaryMetadata.annotations", canary + ".stableMetadata.labels", canary + ".stableMetadata.annotations",
 		canary + ".antiAffinity.preferredDuringSchedulingIgnoredDuringExecution.weight", canary + ".antiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
 		canary + ".steps[].setWeight", canary + ".steps[].pause.duration", canary + ".analysis.startingStep",

@@ -62,7 +62,10 @@ type CanaryStrategy struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	AbortScaleDownDelaySeconds *int32 `json:"abortScaleDownDelaySeconds,omitempty"`
-	// DynamicStableScale shrinks stable as the canary grows. Default false.
+	// DynamicStableScale shrinks stable as the canary grows: it keeps the pods that its
+	// share of the traffic needs, some seconds after the weights were seen. An abort then
+	// takes the traffic back as stable's pods become available, not at once. With a router
+	// only, and without scaleDownDelaySeconds. Default false.
 	// +optional
 	DynamicStableScale bool `json:"dynamicStableScale,omitempty"`
 	// PingPong lets two Services alternate their roles.

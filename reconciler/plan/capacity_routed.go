@@ -9,9 +9,11 @@ import (
 
 // wholeSize is the size of a side that takes all the traffic: spec.replicas.
 // While the canary has traffic a scaler counts the pods of both versions, so the
-// size may rise then and not fall; only a size of 0 is a person's word.
+// size may rise then and not fall, lest a canary beside a whole stable be taken for
+// idle pods; only a size of 0 is a person's word. Where stable shrinks as the canary
+// grows there is no such surplus.
 func wholeSize(in In, st v1alpha1.RolloutStatus) int32 {
-	if !routed(in) || !canaryTraffic(in, st) {
+	if !routed(in) || dynamic(in) || !canaryTraffic(in, st) {
 		return in.Replicas
 	}
 	return wholeUnderTraffic(in, st)
@@ -19,8 +21,8 @@ func wholeSize(in In, st v1alpha1.RolloutStatus) int32 {
 
 // wholeUnderTraffic is what wholeSize is as soon as the canary has traffic.
 func wholeUnderTraffic(in In, st v1alpha1.RolloutStatus) int32 {
-	if in.Replicas == 0 {
-		return 0
+	if in.Replicas == 0 || dynamic(in) {
+		return in.Replicas
 	}
 	return max(in.Replicas, desired(find(in, st.StableRS)))
 }
@@ -29,8 +31,9 @@ func wholeUnderTraffic(in In, st v1alpha1.RolloutStatus) int32 {
 // of those that are to go.
 func sizeRouted(in In, st v1alpha1.RolloutStatus, b buckets) (sizes, map[string]time.Time) {
 	want, deadlines := sizes{}, map[string]time.Time{}
+	var smallerAt *time.Time
 	if st.StableRS != "" && (b.stable != nil || st.StableRS == in.Template.Hash) {
-		want[st.StableRS] = wholeSize(in, st) // law 3
+		want[st.StableRS], smallerAt = sizeStable(in, st, b.stable)
 	}
 	if inProgress(st) && (b.candidate != nil || st.CurrentPodHash == in.Template.Hash && !confirmationPending(st)) {
 		want[st.CurrentPodHash] = candidateSize(in, st, b.candidate)
@@ -54,6 +57,9 @@ func sizeRouted(in In, st v1alpha1.RolloutStatus, b buckets) (sizes, map[string]
 		}
 	}
 	trimDelays(in, st, want, deadlines)
+	if smallerAt != nil {
+		deadlines[st.StableRS] = *smallerAt
+	}
 	return want, deadlines
 }
 

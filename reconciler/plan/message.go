@@ -72,7 +72,7 @@ func noteAborted(in In, st v1alpha1.RolloutStatus, w weight) (note, bool) {
 		n.reason, n.stalled = v1alpha1.ReasonNoSideCanServe, true
 		n.message += "; neither side can serve: no pod of the stable version is available, so the traffic stays where it is"
 	case routed(in) && (in.Routing.Err != "" || in.Routing.Canary > 0 || !in.Routing.NoRoutes()):
-		n.message += "; waiting for traffic shift" + because(in.Routing.Err)
+		n.message += "; waiting for traffic shift" + because(orEmpty(in.Routing.Err, w.why))
 	}
 	if frozen(in, st) {
 		n.message += "; manually paused, so no other version is taken up"
@@ -182,7 +182,7 @@ func noteProgressing(in In, st v1alpha1.RolloutStatus, w weight) (note, bool) {
 	case in.Spec.Strategy.BlueGreen != nil:
 		n.message = blueGreenMessage(in, st)
 		return n, n.message != ""
-	case inProgress(st) && w.hold && w.why != "":
+	case inProgress(st) && (w.hold || w.target > stepWeight(in, index(st))) && w.why != "":
 		n.message = w.why
 	case inProgress(st) && routed(in) && !atWeight(in, st):
 		n.message = "waiting for traffic shift" + because(in.Routing.Message)

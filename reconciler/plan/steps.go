@@ -96,7 +96,7 @@ func atWeight(in In, st v1alpha1.RolloutStatus) bool {
 		return false
 	}
 	seen := in.Routing.Canary
-	if seen > weight && stranded(in, st) {
+	if seen > weight && stranded(in, st) && !dynamic(in) {
 		weight = seen // it can't be lowered, for nobody else serves; that must not stop the way out
 	}
 	if weight > 0 && serviceHash(in.Canary) != st.CurrentPodHash {

@@ -51,7 +51,7 @@ func wake(in In, p Plan, changed bool) time.Duration {
 		at(end)
 	}
 	for _, rs := range in.ReplicaSets {
-		if rs.Desired > 0 && rs.ScaleDownAt != nil && rs.Hash != st.StableRS {
+		if rs.Desired > 0 && rs.ScaleDownAt != nil && (rs.Hash != st.StableRS || dynamic(in)) {
 			at(*rs.ScaleDownAt)
 		}
 	}
@@ -108,9 +108,13 @@ func pauseEnd(in In, st v1alpha1.RolloutStatus) (time.Time, bool) {
 	return st.StepStartedAt.Add(length), timed
 }
 
-// shrinksLater is when the version in progress may give up pods that its step
-// doesn't ask for any more; false when it has none.
+// shrinksLater is when the version in progress, or a stable one beside it, may give
+// up pods that its step doesn't ask for any more; false when it has none.
 func shrinksLater(in In, st v1alpha1.RolloutStatus) (time.Time, bool) {
+	if dynamic(in) && inProgress(st) && desired(find(in, st.StableRS)) > stableNeeds(in, st) {
+		end, seen := shrinkAt(in, st)
+		return end, seen && end.After(in.Now)
+	}
 	if !scaling(in, st) || desired(find(in, st.CurrentPodHash)) <= stepSize(in, st) {
 		return time.Time{}, false
 	}

@@ -134,7 +134,7 @@ func decideWeight(in In, st v1alpha1.RolloutStatus) weight {
 			stay.target = w.Canary.Weight
 		}
 		// An abort is tried all the same: only writing tells.
-		if takenBack(st) && !stranded(in, st) {
+		if takenBack(st) && !stranded(in, st) && leastWeight(in, st) == 0 {
 			return weight{target: 0, why: in.Routing.Err}
 		}
 		return stay
@@ -162,9 +162,27 @@ func goHome(in In, st v1alpha1.RolloutStatus) weight {
 	case serviceHash(in.Canary) == st.StableRS && stableComes(in, st):
 		return weight{target: seen, hold: true, why: "the stable Service is to select the promoted version first"}
 	case stranded(in, st):
-		return weight{target: seen, hold: true, stranded: true, why: "no pod of the stable version is available"}
+		return stay(in, st)
 	}
-	return weight{target: 0}
+	return lowerTo(in, st, 0)
+}
+
+// stay leaves the weight where it is, for stable has no pod. Where stable may be
+// small by rule that is nothing to be alarmed at, unless what serves was taken back.
+func stay(in In, st v1alpha1.RolloutStatus) weight {
+	w := weight{target: in.Routing.Canary, hold: true, stranded: true, why: "no pod of the stable version is available"}
+	if dynamic(in) && !takenBack(st) {
+		w.stranded, w.why = false, waitsForStable
+	}
+	return w
+}
+
+// lowerTo lowers the weight, as far as stable has the pods for what it gets.
+func lowerTo(in In, st v1alpha1.RolloutStatus, limit int32) weight {
+	if least := leastWeight(in, st); least > limit {
+		return weight{target: min(least, in.Routing.Canary), why: waitsForStable}
+	}
+	return weight{target: limit}
 }
 
 // stableComes says that the stable Service is still to select the stable version,
@@ -193,9 +211,14 @@ func followStep(in In, st v1alpha1.RolloutStatus) weight {
 	routes := nextRoutes(in, st, seen)
 	lower := seen > limit
 	if lower && stranded(in, st) {
-		return weight{target: seen, hold: true, stranded: true, why: "no pod of the stable version is available"}
+		return stay(in, st)
 	}
-	if lower || seen == limit && (in.Routing.Uniform || limit == 0) {
+	if lower {
+		w := lowerTo(in, st, limit)
+		w.routes = routes
+		return w
+	}
+	if seen == limit && (in.Routing.Uniform || limit == 0) {
 		return weight{target: limit, routes: routes}
 	}
 	if why := raiseGate(in, st, limit); why != "" {

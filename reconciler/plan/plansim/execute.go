@@ -15,7 +15,10 @@ import (
 func (c *Cluster) Pass() plan.Plan {
 	in, read := c.Observe()
 	p := plan.Decide(in)
+	outer := c.rests
+	c.rests = in
 	c.checkPlan(in, p)
+	c.rests = outer
 	c.execute(in, p, read)
 	c.wakeAt = c.Now.Add(p.WakeAfter)
 	if p.WakeAfter == 0 {
@@ -119,6 +122,7 @@ func (c *Cluster) executeRouting(in plan.In, p plan.Plan) bool {
 		c.violated("split", "%v of %d in %+v", err, c.Whole(), *p.Split)
 	}
 	c.checkRaise(p.Split.Canary)
+	c.checkLower(p.Split.Canary, p.Status.StableRS)
 	c.checkRoutes(in, *p.Split)
 	c.Writes++
 	if moves {

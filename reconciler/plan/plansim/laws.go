@@ -74,6 +74,10 @@ func (c *Cluster) checkAbort(in plan.In, p plan.Plan) {
 			stable = min(rs.Available, rs.Desired)
 		}
 	}
+	if c.dynamic() {
+		c.checkWalkHome(in, p)
+		return
+	}
 	switch {
 	case stable > 0 && (p.Split == nil || p.Split.Canary != 0 || len(p.Split.Routes) > 0):
 		c.violated("4", "aborted with %d stable pods available, and the weight was not taken back: %+v", stable, p.Split)
@@ -183,7 +187,7 @@ func (c *Cluster) checkResize(in plan.In, next v1alpha1.RolloutStatus, hash stri
 	if to < need {
 		c.violated("2", "%s was scaled down to %d, and its traffic needs %d", hash, to, need)
 	}
-	if hash == c.Status.StableRS && to < c.rests.Replicas {
+	if hash == c.Status.StableRS && to < c.rests.Replicas && !c.dynamic() {
 		c.violated("3", "stable %s was scaled down to %d of %d", hash, to, c.rests.Replicas)
 	}
 	old := hash != next.StableRS && (hash != next.CurrentPodHash || next.Abort)
@@ -200,8 +204,10 @@ func (c *Cluster) checkBatch(in plan.In, next v1alpha1.RolloutStatus, hash strin
 		return
 	}
 	live := max(c.DataPlane(), c.route.weight, in.Routing.Canary)
-	if w := c.Status.Canary.Weights; w != nil {
-		live = max(live, w.Canary.Weight)
+	for _, st := range []v1alpha1.RolloutStatus{c.Status, next} { // next: what is sent in this pass, though the router may refuse it
+		if w := st.Canary.Weights; w != nil {
+			live = max(live, w.Canary.Weight)
+		}
 	}
 	serving := int32(0)
 	if s := c.sets[hash]; s != nil {
