@@ -50,7 +50,7 @@ func packages(t *testing.T) map[string]pkg {
 
 // pure packages decide or judge: what they import may not do I/O.
 var pure = []string{
-	"api/v1alpha1", "templatehash", "validation", "routers", "analysis", "reconciler/plan", "reconciler/plan/plansim",
+	"api/v1alpha1", "templatehash", "validation", "routers", "analysis", "reconciler/plan", "reconciler/plan/plansim", "reconciler/experiment/plan",
 	"gitsync", "gitsync/translate", "gitsync/revert", "gitsync/revert/yamledit", "revertspec",
 	"lab/exact", "lab/proxy/table", "lab/proxy/httproute",
 }

@@ -83,7 +83,7 @@ func TestDocument(t *testing.T) {
 	}{
 		"decoded and checked": {"GitSync", `{"spec":{"url":"https://h/r","interval":"1m","pth":"x","wait":true}}`, []string{"spec.pth", "spec.wait"}},
 		"not decoded":         {"GitSync", `{"spec":{"url":7,"interval":"1m","wait":true}}`, []string{"spec.url"}},
-		"experiment":          {"Experiment", `{"spec":{"templates":[]}}`, []string{"kind"}},
+		"experiment":          {"Experiment", `{"spec":{"templates":[]}}`, []string{"spec.templates"}},
 		"long name": {"Rollout", `{"metadata":{"name":"` + strings.Repeat("x", 53) + `"},"spec":{"selector":{"matchLabels":{"app":"web"}},"template":` + podTemplate + `,"strategy":{"canary":{}}}}`,
 			[]string{"metadata.name"}},
 		"revert": {"Revert", `{"spec":{}}`, nil},

@@ -44,14 +44,11 @@ func AnalysisRun(spec v1alpha1.AnalysisRunSpec) []Problem {
 	return c.list()
 }
 
-// Experiment refuses every Experiment: its behaviour isn't there yet.
-func Experiment(v1alpha1.ExperimentSpec) []Problem {
-	return []Problem{{Field: "kind", Message: "Experiment is not built yet, and refused because it would be ignored: leave it out"}}
-}
+func (c *collector) arguments(args []v1alpha1.Argument) { c.argumentsAt("spec.args", args) }
 
-func (c *collector) arguments(args []v1alpha1.Argument) {
+func (c *collector) argumentsAt(at string, args []v1alpha1.Argument) {
 	for i, arg := range args {
-		field := fmt.Sprintf("spec.args[%d]", i)
+		field := fmt.Sprintf("%s[%d]", at, i)
 		if arg.Name == "" {
 			c.add(field+".name", "name the argument")
 		}

@@ -56,6 +56,10 @@ const (
 	// tried until they answer again (status.answeredAt). Its value is the RFC 3339 time
 	// before which they are not tried. Written and taken off by the Rollout's controller.
 	ProbeAnnotation = "pushback.dev/probe"
+	// ExperimentAnnotation and ExperimentTemplateAnnotation on the ReplicaSets and Services
+	// of an Experiment name it and the version.
+	ExperimentAnnotation         = "pushback.dev/experiment"
+	ExperimentTemplateAnnotation = "pushback.dev/experiment-template"
 	// PruneAnnotation with the value "disabled" keeps an object that left Git.
 	PruneAnnotation = "pushback.dev/prune"
 	// ReconcileAnnotation with the value "disabled" makes gitsync leave an object alone.
@@ -161,6 +165,15 @@ const (
 	ReasonReverted                 = "Reverted"
 	ReasonVerbRefused              = "VerbRefused"
 	ReasonRestarted                = "RolloutRestarted"
+)
+
+// Reasons of Experiment conditions and events, beside ReasonInvalidSpec and those of
+// phases (Experiment<Phase>) and versions (Template<Status>).
+const (
+	// ReasonSpecChanged: what can't be changed was edited after it had begun.
+	ReasonSpecChanged = "SpecChanged"
+	// ReasonWaiting: what the spec names is not there yet.
+	ReasonWaiting = "Waiting"
 )
 
 // Reasons of GitSync conditions beside Flux's shared ones.

@@ -1188,6 +1188,10 @@ func (in *ExperimentStatus) DeepCopyInto(out *ExperimentStatus) {
 		in, out := &in.AvailableAt, &out.AvailableAt
 		*out = (*in).DeepCopy()
 	}
+	if in.CompletedAt != nil {
+		in, out := &in.CompletedAt, &out.CompletedAt
+		*out = (*in).DeepCopy()
+	}
 	if in.TemplateStatuses != nil {
 		in, out := &in.TemplateStatuses, &out.TemplateStatuses
 		*out = make([]TemplateStatus, len(*in))

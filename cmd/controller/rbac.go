@@ -5,13 +5,14 @@ package main
 // ServiceAccount that the GitSync names, never with these.
 //
 // What the project's own kinds need. Specs are people's: the controller writes
-// statuses, creates AnalysisRuns and Reverts, and ends runs.
+// statuses, creates AnalysisRuns, Experiments and Reverts, and ends runs.
 //
 // +kubebuilder:rbac:groups=pushback.dev,resources=rollouts;gitsyncs;analysistemplates;clusteranalysistemplates;analysisruns;experiments;reverts,verbs=get;list;watch
-// +kubebuilder:rbac:groups=pushback.dev,resources=rollouts/status;gitsyncs/status;analysisruns/status;reverts/status,verbs=patch
+// +kubebuilder:rbac:groups=pushback.dev,resources=rollouts/status;gitsyncs/status;analysisruns/status;experiments/status;reverts/status,verbs=patch
 // +kubebuilder:rbac:groups=pushback.dev,resources=analysisruns,verbs=create;patch;delete
 // +kubebuilder:rbac:groups=pushback.dev,resources=reverts,verbs=create;delete
-// +kubebuilder:rbac:groups=pushback.dev,resources=rollouts/finalizers,verbs=update
+// +kubebuilder:rbac:groups=pushback.dev,resources=experiments,verbs=create;patch;delete
+// +kubebuilder:rbac:groups=pushback.dev,resources=rollouts/finalizers;experiments/finalizers,verbs=update
 //
 // Versions and their pods; the sources of templates.
 //
@@ -23,9 +24,9 @@ package main
 //
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 //
-// Traffic.
+// Traffic. Services are made for the versions of Experiments, and only those are deleted.
 //
-// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;patch
 //

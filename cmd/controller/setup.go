@@ -21,6 +21,7 @@ import (
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/reconciler"
+	"github.com/pushback-dev/pushback/reconciler/experiment"
 	"github.com/pushback-dev/pushback/reconciler/metrics"
 	"github.com/pushback-dev/pushback/routers"
 	"github.com/pushback-dev/pushback/routers/gatewayapi"
@@ -82,6 +83,12 @@ func setUp(mgr ctrl.Manager, s settings) error {
 	}
 	if err := rollouts.SetupWithManager(mgr, options, gatewayapi.GroupVersionKind); err != nil {
 		return fmt.Errorf("setting up the Rollout controller: %w", err)
+	}
+	experiments := &experiment.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("pushback-experiment"), Now: now,
+	}
+	if err := experiments.SetupWithManager(mgr, options); err != nil {
+		return fmt.Errorf("setting up the Experiment controller: %w", err)
 	}
 	return errors.Join(setUpAnalysis(mgr, s), setUpGit(mgr, s, routerFor))
 }

@@ -65,15 +65,13 @@ func isArgo(object gitsync.Object, kind string) bool {
 	return groupOf(object) == argoGroup && object.GetKind() == kind
 }
 
-// refusedArgo are the kinds of Argo Rollouts that its controller makes, or that
-// are not built.
+// refusedArgo are the kinds of Argo Rollouts that its controller makes.
 var refusedArgo = map[string]string{
 	v1alpha1.AnalysisRunKind: "an AnalysisRun is a record of the controller: declare an AnalysisTemplate and name it in a Rollout",
-	v1alpha1.ExperimentKind:  "Experiments are not built yet",
 }
 
 // translatedArgo are the kinds that are taken over.
-var translatedArgo = []string{v1alpha1.RolloutKind, v1alpha1.AnalysisTemplateKind, v1alpha1.ClusterAnalysisTemplateKind}
+var translatedArgo = []string{v1alpha1.RolloutKind, v1alpha1.AnalysisTemplateKind, v1alpha1.ClusterAnalysisTemplateKind, v1alpha1.ExperimentKind}
 
 // document translates one document. Kinds of other projects in Argo's group
 // (Application, Workflow, …) are nobody's but theirs and pass through.

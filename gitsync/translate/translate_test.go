@@ -55,6 +55,10 @@ spec:
   - {name: b, conditionLanguage: Expr, provider: {prometheus: {query: y}}}
 `},
 		},
+		"an Experiment keeps its fields": {
+			in:   []string{"{apiVersion: argoproj.io/v1alpha1, kind: Experiment, metadata: {name: e}, spec: {duration: 1h, templates: [{name: a, template: {x: y}}]}, status: {phase: Running}}"},
+			want: []string{"{apiVersion: pushback.dev/v1alpha1, kind: Experiment, metadata: {name: e, annotations: {pushback.dev/translated-from: argoproj.io/v1alpha1}}, spec: {duration: 1h, templates: [{name: a, template: {x: y}}]}}"},
+		},
 		"a scaler follows a translated Rollout of its namespace, and no other": {
 			in: []string{
 				"{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: web}, spec: {}}",
@@ -105,7 +109,6 @@ func TestTree_Refused(t *testing.T) {
 		"Flagger's Canary":            {"{apiVersion: flagger.app/v1beta1, kind: Canary, metadata: {name: a}}", "apiVersion"},
 		"Flagger's MetricTemplate":    {"{apiVersion: flagger.app/v1beta1, kind: MetricTemplate, metadata: {name: a}}", "apiVersion"},
 		"Argo's AnalysisRun":          {"{apiVersion: argoproj.io/v1alpha1, kind: AnalysisRun, metadata: {name: a}}", "kind"},
-		"Argo's Experiment":           {"{apiVersion: argoproj.io/v1alpha1, kind: Experiment, metadata: {name: a}}", "kind"},
 		"another version":             {"{apiVersion: argoproj.io/v2, kind: Rollout, metadata: {name: a}}", "apiVersion"},
 		"our field in Argo's Rollout": {"{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: a}, spec: {revert: {}}}", "spec.revert"},
 		"our router in Argo's":        {"{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: a}, spec: {strategy: {canary: {trafficRouting: {gatewayAPI: {}}}}}}", "spec.strategy.canary.trafficRouting.gatewayAPI"},
