@@ -53,7 +53,7 @@ func (r *Reconciler) observe(ctx context.Context, rollout *v1alpha1.Rollout) (*o
 		seen.in.Invalid = append(seen.in.Invalid, p.String())
 	}
 	steps := []func(context.Context, *observed) error{
-		r.observeSource, r.observeTemplate, r.observeReplicaSets, r.observeRouting,
+		r.observeSource, r.observeTemplate, r.observeReplicaSets, r.observeSides, r.observeRouting,
 		r.observeServices, r.observeTemplates, r.observeRuns, r.observeReverts, r.observeDryRun,
 		r.observePods,
 	}
@@ -126,7 +126,7 @@ func (r *Reconciler) observeTemplate(_ context.Context, seen *observed) error {
 }
 
 func (r *Reconciler) observeRouting(ctx context.Context, seen *observed) error {
-	canary := seen.rollout.Spec.Strategy.Canary
+	canary := seen.in.Spec.Strategy.Canary
 	if canary == nil || canary.TrafficRouting == nil {
 		return nil
 	}

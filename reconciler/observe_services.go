@@ -51,7 +51,7 @@ func (r *Reconciler) observeServices(ctx context.Context, seen *observed) error 
 	if bg := seen.rollout.Spec.Strategy.BlueGreen; bg != nil {
 		return r.observeBlueGreen(ctx, seen, *bg)
 	}
-	canary := seen.rollout.Spec.Strategy.Canary
+	canary := seen.in.Spec.Strategy.Canary
 	if canary == nil || seen.router == nil {
 		return nil // without a router the Services are the user's alone
 	}

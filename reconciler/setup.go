@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/reconciler/plan"
 	"github.com/pushback-dev/pushback/routers"
 )
 
@@ -97,7 +98,8 @@ func (r *Reconciler) claims(rollout *v1alpha1.Rollout) []routers.Claim {
 	if err != nil || router == nil {
 		return nil
 	}
-	target.StableService, target.CanaryService, target.Routing = canary.StableService, canary.CanaryService, canary.TrafficRouting
+	placed := plan.PlaceServices(*canary, rollout.Status.Canary.StablePingPong)
+	target.StableService, target.CanaryService, target.Routing = placed.StableService, placed.CanaryService, placed.TrafficRouting
 	return router.Claims(target)
 }
 

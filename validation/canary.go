@@ -90,6 +90,10 @@ func (c *collector) podCount(field string, value *intstr.IntOrString) int {
 }
 
 func (c *collector) services(canary v1alpha1.CanaryStrategy) {
+	if canary.PingPong != nil {
+		c.pingPong(canary)
+		return
+	}
 	named := map[string]string{"stableService": canary.StableService, "canaryService": canary.CanaryService}
 	for field, name := range named {
 		switch {
@@ -103,6 +107,27 @@ func (c *collector) services(canary v1alpha1.CanaryStrategy) {
 	}
 	if canary.StableService != "" && canary.StableService == canary.CanaryService {
 		c.add(canaryField+".canaryService", "it is the same Service as stableService: each side needs its own")
+	}
+}
+
+// pingPong: its Services take the place of the other two (Argo's rule).
+func (c *collector) pingPong(canary v1alpha1.CanaryStrategy) {
+	const field = canaryField + ".pingPong"
+	if canary.TrafficRouting == nil {
+		c.add(field, "it has a meaning with trafficRouting only: its Services alternate as the traffic moves from one to the other")
+	}
+	for other, name := range map[string]string{"stableService": canary.StableService, "canaryService": canary.CanaryService} {
+		if name != "" {
+			c.add(canaryField+"."+other, "pingPong names the Services of both sides: leave it out")
+		}
+	}
+	for member, name := range map[string]string{"pingService": canary.PingPong.PingService, "pongService": canary.PingPong.PongService} {
+		if wrong := names.IsDNS1035Label(name); len(wrong) > 0 {
+			c.add(field+"."+member, "%q is no name of a Service: %s", name, wrong[0])
+		}
+	}
+	if canary.PingPong.PingService == canary.PingPong.PongService {
+		c.add(field+".pongService", "it is the same Service as pingService: each side needs its own")
 	}
 }
 

@@ -26,7 +26,6 @@ var notBuiltRollout = []unbuilt{
 	{path: "spec.strategy.blueGreen.previewMetadata"},
 	{path: "spec.strategy.canary.steps[].experiment"},
 	{path: "spec.strategy.canary.steps[].plugin"},
-	{path: "spec.strategy.canary.pingPong"},
 	{path: "spec.strategy.canary.trafficRouting.istio"},
 	{path: "spec.strategy.canary.trafficRouting.nginx"},
 	{path: "spec.strategy.canary.trafficRouting.alb"},

@@ -73,6 +73,7 @@ func builtRollout() []string {
 		"spec.analysis.successfulRunHistoryLimit", "spec.analysis.unsuccessfulRunHistoryLimit",
 		canary + ".canaryService", canary + ".stableService", canary + ".maxSurge", canary + ".maxUnavailable",
 		canary + ".scaleDownDelaySeconds", canary + ".abortScaleDownDelaySeconds", canary + ".dynamicStableScale",
+		canary + ".pingPong.pingService", canary + ".pingPong.pongService",
 		canary + ".canaryMetadata.labels", canary + ".canaryMetadata.annotations", canary + ".stableMetadata.labels", canary + ".stableMetadata.annotations",
 		canary + ".antiAffinity.preferredDuringSchedulingIgnoredDuringExecution.weight", canary + ".antiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
 		canary + ".steps[].setWeight", canary + ".steps[].pause.duration", canary + ".analysis.startingStep",

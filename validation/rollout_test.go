@@ -133,6 +133,16 @@ func TestRolloutRefuses(t *testing.T) {
 		"plugin of somebody": {func(s *spec) {
 			s.Strategy.Canary.TrafficRouting.Plugins = map[string]runtime.RawExtension{"acme/x": {}}
 		}, []string{canary + ".trafficRouting.plugins[acme/x]"}},
+		"ping-pong beside Services": {func(s *spec) {
+			s.Strategy.Canary.PingPong = &v1alpha1.PingPongSpec{PingService: "ping", PongService: "pong"}
+		}, []string{canary + ".canaryService", canary + ".stableService"}},
+		"ping-pong of one Service": {func(s *spec) {
+			s.Strategy.Canary.StableService, s.Strategy.Canary.CanaryService = "", ""
+			s.Strategy.Canary.PingPong = &v1alpha1.PingPongSpec{PingService: "ping", PongService: "ping"}
+		}, []string{canary + ".pingPong.pongService"}},
+		"ping-pong without a router": {func(s *spec) {
+			s.Strategy.Canary = &v1alpha1.CanaryStrategy{PingPong: &v1alpha1.PingPongSpec{PingService: "ping", PongService: "po_ng"}}
+		}, []string{canary + ".pingPong", canary + ".pingPong.pongService"}},
 		"shrinking stable without a router": {func(s *spec) {
 			s.Strategy.Canary.DynamicStableScale, s.Strategy.Canary.TrafficRouting, s.Strategy.Canary.ScaleDownDelaySeconds = true, nil, nil
 		}, []string{canary + ".dynamicStableScale"}},

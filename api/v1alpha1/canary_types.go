@@ -68,7 +68,8 @@ type CanaryStrategy struct {
 	// only, and without scaleDownDelaySeconds. Default false.
 	// +optional
 	DynamicStableScale bool `json:"dynamicStableScale,omitempty"`
-	// PingPong lets two Services alternate their roles.
+	// PingPong lets two Services alternate their roles, in the place of canaryService and
+	// stableService: a promotion moves neither a weight nor a selector. With a router only.
 	// +optional
 	PingPong *PingPongSpec `json:"pingPong,omitempty"`
 	// MinPodsPerReplicaSet is a floor for the size of a side with pods, at most
@@ -83,8 +84,15 @@ type CanaryStrategy struct {
 	ReplicaProgressThreshold *ReplicaProgressThreshold `json:"replicaProgressThreshold,omitempty"`
 }
 
+// The values of status.canary.stablePingPong.
+const (
+	PingPongPing = "ping"
+	PingPongPong = "pong"
+)
+
 // PingPongSpec names the two Services.
 type PingPongSpec struct {
+	// PingService is the stable one first; PongService after the next promotion, and so on.
 	PingService string `json:"pingService"`
 	PongService string `json:"pongService"`
 }

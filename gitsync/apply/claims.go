@@ -49,11 +49,15 @@ func targetOf(r *v1alpha1.Rollout) (routers.Target, bool) {
 	if canary == nil {
 		return routers.Target{}, false
 	}
-	return routers.Target{
+	target := routers.Target{
 		Rollout:       name,
 		StableService: canary.StableService, CanaryService: canary.CanaryService,
 		Routing: canary.TrafficRouting,
-	}, true
+	}
+	if both := canary.PingPong; both != nil { // their roles alternate; what is claimed goes by name
+		target.StableService, target.CanaryService = both.PingService, both.PongService
+	}
+	return target, true
 }
 
 // claimsOf collects the claims of the Rollouts of the tree and of those that

@@ -31,6 +31,7 @@ func decide(in In) Plan {
 		return Plan{Status: in.Status, Release: routed(in)}
 	}
 	st, events := recall(in)
+	st.Canary.StablePingPong = side(in)
 	note := func(said []Event) { events = append(events, said...) }
 
 	st = noticeWeights(in, st)
@@ -58,7 +59,10 @@ func decide(in In) Plan {
 
 	p := Plan{}
 	var w weight
-	if routed(in) {
+	switch {
+	case turned(in, st):
+		w.hold = true
+	case routed(in):
 		w = decideWeight(in, st)
 		p.Split = wantSplit(in, w)
 		services := wantServices(in, st)

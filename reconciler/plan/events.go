@@ -22,7 +22,9 @@ func changes(in In, p Plan) []Event {
 	say(wantedCanary(is) != wantedCanary(was) && p.Split != nil, false, v1alpha1.ReasonTrafficWeightUpdated,
 		"Moved the canary's traffic from %s to %s", weightText(in, liveCanary(in)), weightText(in, wantedCanary(is)))
 	stable, canary := written(in)
-	if w := is.Canary.Weights; w != nil {
+	if w := is.Canary.Weights; turned(in, is) {
+		say(true, false, v1alpha1.ReasonSwitchService, "Service %s is the stable one now, and %s the canary's", w.Stable.ServiceName, w.Canary.ServiceName)
+	} else if w != nil {
 		say(switched(in.Stable, stable, w.Stable), false, v1alpha1.ReasonSwitchService, "Switched Service %s to template %s", w.Stable.ServiceName, w.Stable.PodTemplateHash)
 		say(switched(in.Canary, canary, w.Canary), false, v1alpha1.ReasonSwitchService, "Switched Service %s to template %s", w.Canary.ServiceName, w.Canary.PodTemplateHash)
 	}

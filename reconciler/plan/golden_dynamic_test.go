@@ -26,7 +26,9 @@ func slowStable(hash string, after time.Duration) act {
 // dynamicStories tell of a stable version that shrinks as the canary grows.
 var dynamicStories = map[string]story{
 	"dynamic-promoted": {
-		start: func() *plansim.Cluster { return cluster(dynamicScale(setWeight(25), pause(30), setWeight(75), pause(30))) },
+		start: func() *plansim.Cluster {
+			return cluster(dynamicScale(setWeight(25), pause(30), setWeight(75), pause(30)))
+		},
 		script: []act{
 			stable("v1"),
 			commits("v2"),
@@ -55,7 +57,9 @@ var dynamicStories = map[string]story{
 	},
 	// C04: a newer version while stable is small.
 	"dynamic-superseded": {
-		start: func() *plansim.Cluster { return cluster(dynamicScale(setWeight(50), pause(60), setWeight(100), pause(0))) },
+		start: func() *plansim.Cluster {
+			return cluster(dynamicScale(setWeight(50), pause(60), setWeight(100), pause(0)))
+		},
 		script: []act{
 			stable("v1"),
 			commits("v2"),

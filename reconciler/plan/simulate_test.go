@@ -81,6 +81,9 @@ func drawStrategy(t *rapid.T, routed bool) v1alpha1.CanaryStrategy {
 			s.ScaleDownDelayRevisionLimit = ptr(rapid.Int32Range(0, 2).Draw(t, "delayed"))
 		}
 		s.ScaleDownDelaySeconds = ptr(rapid.SampledFrom([]int32{0, 1, 30}).Draw(t, "scaleDownDelay"))
+		if rapid.IntRange(0, 3).Draw(t, "pingPong") == 0 {
+			s = plansim.WithPingPong(s)
+		}
 		if rapid.IntRange(0, 2).Draw(t, "dynamic") == 0 {
 			s.DynamicStableScale, s.ScaleDownDelaySeconds = true, nil
 		}

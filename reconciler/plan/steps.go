@@ -149,7 +149,7 @@ func promoteWhole(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []E
 	if routed(in) && !atWeight(in, st) {
 		return st, nil
 	}
-	return makeStable(in, st), []Event{{Reason: v1alpha1.ReasonRolloutCompleted, Message: fmt.Sprintf(
+	return turn(in, makeStable(in, st)), []Event{{Reason: v1alpha1.ReasonRolloutCompleted, Message: fmt.Sprintf(
 		"Template %s%s is stable: %s", st.CurrentPodHash, byCommit(in, st.CurrentPodHash), completion(in, st))}}
 }
 

@@ -72,6 +72,7 @@ type Cluster struct {
 	Between func(effect string)
 
 	sets       map[string]*set
+	side       string // of pingPong's Services, the stable one
 	route      route
 	services   [2]*plan.Service // stable, canary; active, preview
 	active     endpoints
@@ -136,6 +137,11 @@ func New(start time.Time, strategy v1alpha1.CanaryStrategy, replicas int32) *Clu
 	}
 	if c.Routed {
 		c.services = [2]*plan.Service{{Name: "web-stable"}, {Name: "web-canary"}}
+	}
+	if strategy.PingPong != nil {
+		strategy.StableService, strategy.CanaryService = "", ""
+		c.services = [2]*plan.Service{{Name: strategy.PingPong.PingService}, {Name: strategy.PingPong.PongService}}
+		c.side = v1alpha1.PingPongPing
 	}
 	for _, kind := range kinds {
 		c.changed(kind)

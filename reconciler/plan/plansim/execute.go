@@ -111,6 +111,7 @@ func (c *Cluster) executeRouting(in plan.In, p plan.Plan) bool {
 	if c.stops("split") {
 		return false
 	}
+	p.Split = c.turnedSplit(in, p.Split)
 	if c.RefuseWeights || c.RouterErr != "" {
 		return true
 	}

@@ -134,7 +134,7 @@ func (c *Cluster) checkSwitch(want plan.ServiceWant, next v1alpha1.RolloutStatus
 	if !c.Calm {
 		return
 	}
-	if name == "web-canary" {
+	if name == c.services[1].Name {
 		if w := max(c.DataPlane(), c.route.weight); w > 0 && hash != c.Status.StableRS && c.AvailablePods(hash) < c.share(c.rests.Replicas, w) {
 			c.violated("1", "the canary Service was moved to %s while it has %d%s of the traffic", hash, w, c.unit())
 		}

@@ -84,6 +84,7 @@ func (c *Cluster) cached(kind string) any {
 // Observe is what Decide is given. The Rollout itself is read live (law 17).
 func (c *Cluster) Observe() (plan.In, Read) {
 	seen := c.cached("sets").(setsSeen)
+	c.orient(seen.sets)
 	in := plan.In{
 		Now: c.Now, Namespace: "shop", Name: "web", Generation: c.generation, Deleting: c.Deleting,
 		Verbs: maps.Clone(c.Verbs), Spec: *c.Spec.DeepCopy(), Replicas: c.Replicas, Status: *c.Status.DeepCopy(),
@@ -125,7 +126,7 @@ func (c *Cluster) withEndpoints(seen *plan.Service) *plan.Service {
 	out.ReadyHashes = map[string]int32{}
 	for _, hash := range c.hashes() {
 		real := c.Selects("stable")
-		if seen.Name == "web-canary" {
+		if seen.Name == c.services[1].Name {
 			real = c.Selects("canary")
 		}
 		if n := c.AvailablePods(hash); n > 0 && (real == "" || real == hash) {
