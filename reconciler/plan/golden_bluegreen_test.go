@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,13 @@ func analysed(bg *v1alpha1.BlueGreenStrategy) {
 }
 
 func byHand(bg *v1alpha1.BlueGreenStrategy) { bg.AutoPromotionEnabled = ptr(false) }
+
+// runs says that a version is being measured.
+func runs(kind plan.RunKind, hash string) func(*plansim.Cluster) bool {
+	return func(c *plansim.Cluster) bool {
+		return slices.ContainsFunc(c.Runs(), func(r plan.Run) bool { return r.Kind == kind && r.Hash == hash && !r.Phase.Completed() })
+	}
+}
 
 func selects(role, hash string) func(*plansim.Cluster) bool {
 	return func(c *plansim.Cluster) bool { return c.Selects(role) == hash }
@@ -134,8 +142,7 @@ var blueGreenStories = map[string]story{
 		script: []act{
 			stable("v1"),
 			commits("v2"),
-			reaches(60, "the switch", selects("stable", "v2")),
-			rests(5),
+			reaches(60, "the post-promotion analysis", runs(plan.RunPostPromotion, "v2")),
 			pods("v2", plansim.Behaviour{Never: true}),
 			reaches(60, "Degraded", phase(v1alpha1.RolloutPhaseDegraded)),
 			rests(60),
@@ -186,8 +193,7 @@ var blueGreenStories = map[string]story{
 		script: []act{
 			stable("v1"),
 			commits("v2"),
-			reaches(60, "the switch", selects("stable", "v2")),
-			rests(4),
+			reaches(60, "the post-promotion analysis", runs(plan.RunPostPromotion, "v2")),
 			commits("v3"),
 			reaches(120, "Healthy", healthyOn("v3")),
 			rests(60),
@@ -245,8 +251,7 @@ var blueGreenStories = map[string]story{
 		script: []act{
 			stable("v1"),
 			commits("v2"),
-			reaches(60, "the switch", selects("stable", "v2")),
-			rests(4),
+			reaches(60, "the post-promotion analysis", runs(plan.RunPostPromotion, "v2")),
 			does(func(c *plansim.Cluster) { c.LoseStatus() }),
 			reaches(120, "Healthy", healthyOn("v2")),
 		},

@@ -116,7 +116,11 @@ func nextAttempt(in In, st v1alpha1.RolloutStatus) int64 {
 	}
 	if st.Attempt == 0 { // lost: every revision was an attempt
 		for _, rs := range in.ReplicaSets {
-			last = max(last, rs.Revision)
+			made := rs.Revision
+			if len(in.ReplicaSets) == 1 && rs.Hash == in.Template.Hash && rs.Role == "" {
+				made-- // by the pass that starts this attempt, which then left no status
+			}
+			last = max(last, made)
 		}
 	}
 	return last + 1

@@ -135,3 +135,21 @@ func TestLaw7_StatusBeatsTheMarks(t *testing.T) {
 		t.Errorf("stable %s, roles %v", p.Status.StableRS, roles)
 	}
 }
+
+// The pass that makes the first ReplicaSet leaves no status: the next one is of the
+// same attempt, for nothing speaks of another one.
+func TestLaw7_APassThatLeftNoStatusIsNoAttempt(t *testing.T) {
+	c := cluster(withRouter(setWeight(25), pause(0)))
+	push(c, "v1")
+	lost := true
+	c.Crash = func(effect string) bool { return lost && effect == "status" }
+	c.Pass()
+	c.Tick(2)
+	if lost = false; !c.Exists("v1") {
+		t.Fatal("the lost pass made no ReplicaSet")
+	}
+	mustReach(t, c, 60, "Healthy", healthyOn("v1"))
+	if c.Status.Attempt != 1 {
+		t.Errorf("attempt %d of the first version, want 1", c.Status.Attempt)
+	}
+}

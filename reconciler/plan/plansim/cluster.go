@@ -65,8 +65,17 @@ type Cluster struct {
 
 	// Lag is by how many versions the cache of a kind of objects is behind.
 	Lag map[string]int
+	// CatchUp is how long it is behind at most; 0 for no limit but that of the Services.
+	CatchUp time.Duration
+	// Choose gives a number below n, and lets what is due at a time happen in any
+	// order, and some of it later; nil for one and the same order.
+	Choose func(n int) int
 	// Crash is asked before each effect; true loses it and all that follow.
 	Crash func(effect string) bool
+	// Fault is asked before each effect what becomes of it; nil for no faults.
+	Fault func(effect string) Fault
+	// Downtime is how long it takes until another controller starts.
+	Downtime time.Duration
 	// Between is called before each effect, and may let others act: what they
 	// change is refused to what was decided before.
 	Between func(effect string)
@@ -97,6 +106,10 @@ type Cluster struct {
 	rivalSeenAt map[string]int
 	wakeAt      time.Time
 	last        string
+	ended       Fault                // of the pass that is being carried out
+	refused     bool                 // by the router, this once
+	downUntil   time.Time            // no controller runs
+	waiting     map[string]time.Time // what is put off, since when
 
 	// Violations are the laws that were broken.
 	Violations []string
@@ -104,8 +117,13 @@ type Cluster struct {
 	// Calm is true while pods don't fail by themselves: only then can checks look
 	// at what is really available.
 	Calm bool
+	// PurityEvery is at which of its passes a decision is asked for again, to see
+	// whether it is the same; 0 for every third.
+	PurityEvery int
 	// Writes counts effects that changed something.
 	Writes int
+	// Promoted are the versions that became stable, in their order.
+	Promoted []string
 }
 
 type route struct {
@@ -132,7 +150,7 @@ func New(start time.Time, strategy v1alpha1.CanaryStrategy, replicas int32) *Clu
 		Behaviours: map[string]Behaviour{},
 		RevertOn:   []v1alpha1.AbortReason{v1alpha1.AbortFailed, v1alpha1.AbortDeadline, v1alpha1.AbortByPerson},
 		sets:       map[string]*set{}, Lag: map[string]int{}, history: map[string][]any{}, changedAt: map[string][]time.Time{}, seenAt: map[string]int{}, rivalSeenAt: map[string]int{},
-		working: map[string]*working{}, attempts: map[int64]string{},
+		working: map[string]*working{}, waiting: map[string]time.Time{}, attempts: map[int64]string{},
 		route: route{stable: routers.Whole(strategy.TrafficRouting)},
 	}
 	if c.Routed {

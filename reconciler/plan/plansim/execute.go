@@ -25,6 +25,7 @@ func (c *Cluster) Pass() plan.Plan {
 		c.wakeAt = c.Now.Add(1e9 * 1e6)
 	}
 	c.last = c.digest()
+	c.afterFault()
 	return p
 }
 
@@ -40,15 +41,18 @@ func (c *Cluster) RivalPass() {
 // Due says that a pass would happen by itself: the plan asked for it, or a watch
 // would fire.
 func (c *Cluster) Due() bool {
-	return !c.Now.Before(c.wakeAt) || c.last != c.digest()
+	return !c.down() && (!c.Now.Before(c.wakeAt) || c.last != c.digest())
 }
+
+// down says that no controller runs.
+func (c *Cluster) down() bool { return c.Now.Before(c.downUntil) }
 
 // digest changes with everything that a watch tells.
 func (c *Cluster) digest() string {
 	text := fmt.Sprintf("%d/%d/%d", c.version, c.generation, len(c.Verbs))
 	for _, kind := range kinds {
 		if kind != "route" { // its verification may change without an event
-			text += fmt.Sprintf("/%d", min(len(c.history[kind])-1, max(c.seenAt[kind], len(c.history[kind])-1-c.Lag[kind])))
+			text += fmt.Sprintf("/%d", c.seenNow(kind))
 		}
 	}
 	return text + fmt.Sprint(c.Invalid, c.Missing, c.Deleting)
@@ -84,10 +88,6 @@ func (c *Cluster) execute(in plan.In, p plan.Plan, read Read) {
 	}
 }
 
-func (c *Cluster) crash(effect string) bool {
-	return c.Crash != nil && c.Crash(effect)
-}
-
 // stops lets others act before an effect, and says whether it is lost.
 func (c *Cluster) stops(effect string) bool {
 	if between := c.Between; between != nil {
@@ -109,7 +109,7 @@ func (c *Cluster) executeRouting(in plan.In, p plan.Plan) bool {
 		return true
 	}
 	if c.stops("split") {
-		return false
+		return c.goesOn()
 	}
 	p.Split = c.turnedSplit(in, p.Split)
 	if c.RefuseWeights || c.RouterErr != "" {
@@ -138,7 +138,14 @@ func (c *Cluster) executeRouting(in plan.In, p plan.Plan) bool {
 
 func (c *Cluster) executeServices(p plan.Plan) bool {
 	for _, want := range p.Services {
-		if c.stops("service") {
+		effect := "service"
+		if want.Routes {
+			effect = "switch"
+		}
+		if c.stops(effect) {
+			if c.goesOn() {
+				continue
+			}
 			return false
 		}
 		if want.Routes && c.RefuseWeights {
@@ -217,7 +224,7 @@ func (c *Cluster) executePrune(p plan.Plan, read Read) bool {
 }
 
 func (c *Cluster) executeStatus(in plan.In, p plan.Plan, read Read) bool {
-	if equality.Semantic.DeepEqual(in.Status, p.Status) {
+	if reflect.DeepEqual(in.Status, p.Status) || equality.Semantic.DeepEqual(in.Status, p.Status) {
 		return true
 	}
 	if c.stops("status") || c.version != read.rollout {
@@ -226,6 +233,9 @@ func (c *Cluster) executeStatus(in plan.In, p plan.Plan, read Read) bool {
 	c.checkStatus(in, p.Status)
 	c.Writes++
 	c.noteStatus(p)
+	if c.Status.StableRS != p.Status.StableRS {
+		c.Promoted = append(c.Promoted, p.Status.StableRS)
+	}
 	c.Status = *p.Status.DeepCopy()
 	c.version++
 	return true
@@ -313,21 +323,32 @@ func (c *Cluster) executeRevert(want plan.RevertWant) {
 // up, and says whether done was reached.
 func (c *Cluster) Run(seconds int, done func(*Cluster) bool) bool {
 	for range seconds {
-		for range 20 {
-			if !c.Due() {
-				break
-			}
-			c.Pass()
-			if done != nil && done(c) {
-				return true
-			}
-			if c.wakeAt.Sub(c.Now) >= 1e9 || c.wakeAt.Equal(c.Now) {
-				break
-			}
-			c.wakeAt = c.Now // sooner than the clock's resolution
-			c.work()
+		if c.Second(done) {
+			return true
 		}
-		c.Tick(1)
 	}
 	return done == nil
+}
+
+// Second is one second of Run, and says whether done was reached.
+func (c *Cluster) Second(done func(*Cluster) bool) bool {
+	if c.Choose != nil {
+		return c.secondAnyhow(done)
+	}
+	for range 20 {
+		if !c.Due() {
+			break
+		}
+		c.Pass()
+		if done != nil && done(c) {
+			return true
+		}
+		if c.wakeAt.Sub(c.Now) >= 1e9 || c.wakeAt.Equal(c.Now) {
+			break
+		}
+		c.wakeAt = c.Now // sooner than the clock's resolution
+		c.work()
+	}
+	c.Tick(1)
+	return false
 }

@@ -86,23 +86,24 @@ func (c *Cluster) apply(head int, anew bool) {
 // tickReverts is gitsync working off the Reverts: it reads the head, composes an
 // edit of it, and pushes that a while later if the head is still the same.
 func (c *Cluster) tickReverts() {
-	if c.RevertAfter == 0 {
-		return
-	}
 	moved := false
 	for i := range c.reverts {
-		r := &c.reverts[i]
-		w := c.working[r.Name]
-		if r.Phase.Final() || c.Now.Before(w.due) {
-			continue
-		}
-		before := *r
-		c.workOff(r, w)
-		moved = moved || before != *r
+		moved = c.tickRevert(&c.reverts[i]) || moved
 	}
 	if moved {
 		c.changed("reverts")
 	}
+}
+
+// tickRevert is gitsync working off one Revert. It says whether that moved.
+func (c *Cluster) tickRevert(r *plan.Revert) bool {
+	w := c.working[r.Name]
+	if c.RevertAfter == 0 || r.Phase.Final() || c.Now.Before(w.due) {
+		return false
+	}
+	before := *r
+	c.workOff(r, w)
+	return before != *r
 }
 
 func (c *Cluster) workOff(r *plan.Revert, w *working) {
@@ -145,7 +146,7 @@ func (c *Cluster) pushRevert(r *plan.Revert, w *working) {
 	c.note("gitsync", "pushes %s", r.Commit)
 	c.Push(w.target, fmt.Sprintf("main@sha1:revert%d", count+1), "Revert web")
 	c.branch[len(c.branch)-1].reverts = r.Name
-	if c.crash("pushed") {
+	if c.pushLost() {
 		return // it is there, and nobody was told
 	}
 	r.Phase, w.due = v1alpha1.RevertPushed, c.Now.Add(c.RevertAfter)

@@ -24,10 +24,14 @@ func (c *Cluster) share(replicas, weight int32) int32 {
 }
 
 // checkPlan holds what can be said of one decision. What takes a decision more is
-// asked of every third one.
+// asked of every third one, or as PurityEvery says.
 func (c *Cluster) checkPlan(in plan.In, p plan.Plan) {
 	c.passes++
-	if c.passes%3 == 0 {
+	every := c.PurityEvery
+	if every == 0 {
+		every = 3
+	}
+	if c.passes%every == 0 {
 		c.checkPure(in, p)
 	}
 	if in.Deleting {
@@ -40,7 +44,7 @@ func (c *Cluster) checkPlan(in plan.In, p plan.Plan) {
 	c.checkClock(in, p)
 	c.checkHeld(in, p)
 	c.checkPrecedence(in, p)
-	if c.passes%3 == 1 {
+	if c.passes%every == 1 {
 		c.checkUnrelated(in, p)
 	}
 	if len(p.Runs) > 0 && (len(in.Invalid) > 0 || len(in.Missing) > 0) {

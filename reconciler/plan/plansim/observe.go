@@ -73,12 +73,21 @@ const longestLag = 4 * time.Second
 
 // cached is what the cache of a kind holds; it never goes back.
 func (c *Cluster) cached(kind string) any {
+	c.seenAt[kind] = c.seenNow(kind)
+	return c.history[kind][c.seenAt[kind]]
+}
+
+// seenNow is the version that the cache of a kind holds now.
+func (c *Cluster) seenNow(kind string) int {
 	at := max(c.seenAt[kind], len(c.history[kind])-1-c.Lag[kind])
-	for kind == "services" && at+1 < len(c.history[kind]) && !c.Now.Before(c.changedAt[kind][at+1].Add(longestLag)) {
+	limit := c.CatchUp
+	if limit == 0 && kind == "services" {
+		limit = longestLag
+	}
+	for limit > 0 && at+1 < len(c.history[kind]) && !c.Now.Before(c.changedAt[kind][at+1].Add(limit)) {
 		at++
 	}
-	c.seenAt[kind] = at
-	return c.history[kind][at]
+	return at
 }
 
 // Observe is what Decide is given. The Rollout itself is read live (law 17).
@@ -146,13 +155,20 @@ func (c *Cluster) Tick(seconds int) {
 
 // work is one round of everything else that runs in the cluster.
 func (c *Cluster) work() {
-	c.tickSets()
-	if !reflect.DeepEqual(c.newest("route"), c.snapshot("route")) { // the data plane has it now
-		c.changed("route")
+	for _, hash := range c.hashes() {
+		c.tickSet(hash)
 	}
+	c.tickRoute()
 	c.tickRuns()
 	c.tickReverts()
 	c.tickSync()
+}
+
+// tickRoute lets the router see that the data plane has its weights.
+func (c *Cluster) tickRoute() {
+	if !reflect.DeepEqual(c.newest("route"), c.snapshot("route")) { // the data plane has it now
+		c.changed("route")
+	}
 }
 
 func (c *Cluster) newest(kind string) any { return c.history[kind][len(c.history[kind])-1] }
@@ -160,36 +176,40 @@ func (c *Cluster) newest(kind string) any { return c.history[kind][len(c.history
 func (c *Cluster) tickRuns() {
 	moved := false
 	for i := range c.runs {
-		run := &c.runs[i]
-		if run.Phase.Completed() {
-			moved = c.tickProbe(run) || moved
-			continue
-		}
-		before := run.Phase
-		script := Script{After: 10e9, Phase: v1alpha1.AnalysisPhaseSuccessful}
-		if c.Verdict != nil {
-			script = c.Verdict(*run)
-		}
-		switch {
-		case run.Terminating:
-			run.Phase = v1alpha1.AnalysisPhaseSuccessful
-		case script.Phase != "" && !c.Now.Before(run.Created.Add(script.After)):
-			run.Phase, run.Detail = script.Phase, script.Detail
-			run.Measurements = []string{"measured " + run.Name}
-		default:
-			run.Phase = v1alpha1.AnalysisPhaseRunning
-		}
-		if run.Phase.Completed() {
-			at := c.Now
-			run.Completed = &at
-			run.Askable = run.Phase == v1alpha1.AnalysisPhaseError
-		}
-		if run.Phase != before {
-			moved = true
-			c.note("run", "%s is %s", run.Name, run.Phase)
-		}
+		moved = c.tickRun(&c.runs[i]) || moved
 	}
 	if moved {
 		c.changed("runs")
 	}
+}
+
+// tickRun is the controller of runs looking at one. It says whether that moved.
+func (c *Cluster) tickRun(run *plan.Run) bool {
+	if run.Phase.Completed() {
+		return c.tickProbe(run)
+	}
+	before := run.Phase
+	script := Script{After: 10e9, Phase: v1alpha1.AnalysisPhaseSuccessful}
+	if c.Verdict != nil {
+		script = c.Verdict(*run)
+	}
+	switch {
+	case run.Terminating:
+		run.Phase = v1alpha1.AnalysisPhaseSuccessful
+	case script.Phase != "" && !c.Now.Before(run.Created.Add(script.After)):
+		run.Phase, run.Detail = script.Phase, script.Detail
+		run.Measurements = []string{"measured " + run.Name}
+	default:
+		run.Phase = v1alpha1.AnalysisPhaseRunning
+	}
+	if run.Phase.Completed() {
+		at := c.Now
+		run.Completed = &at
+		run.Askable = run.Phase == v1alpha1.AnalysisPhaseError
+	}
+	if run.Phase == before {
+		return false
+	}
+	c.note("run", "%s is %s", run.Name, run.Phase)
+	return true
 }

@@ -22,6 +22,7 @@ type pod struct {
 	// restarted is when it took the place of one that was evicted, at once.
 	restarted time.Time
 	created   time.Time
+	late      time.Duration
 	broken    bool
 }
 
@@ -37,7 +38,7 @@ func (c *Cluster) podAvailable(s *set, i int) bool {
 	if b.Never || b.Limit > 0 && i >= b.Limit || s.pods[i].broken {
 		return false
 	}
-	return !c.Now.Before(s.pods[i].created.Add(b.ReadyAfter))
+	return !c.Now.Before(s.pods[i].created.Add(b.ReadyAfter + s.pods[i].late))
 }
 
 // AvailablePods is how many pods of a version are really available.
@@ -69,30 +70,39 @@ func (c *Cluster) Born(hash string) []time.Time {
 	return out
 }
 
-// tickSets does what the ReplicaSet controller does: pods follow the wanted
-// size, unavailable ones go first, and the status follows the pods.
-func (c *Cluster) tickSets() {
-	for _, hash := range c.hashes() {
-		s := c.sets[hash]
-		if s.Deleting {
-			delete(c.sets, hash)
-			c.changed("sets")
-			continue
-		}
-		for len(s.pods) > int(s.Desired) {
-			c.dropPod(s)
-		}
-		for len(s.pods) < int(s.Desired) {
-			s.pods = append(s.pods, pod{created: c.Now})
-		}
-		before := s.ReplicaSet
-		s.Replicas, s.Available = int32(len(s.pods)), c.AvailablePods(hash)
-		s.Ready, s.Observed = s.Available, true
-		if before.Replicas != s.Replicas || before.Available != s.Available || !before.Observed {
-			s.version++
-			c.changed("sets")
-		}
+// tickSet does what the ReplicaSet controller does: pods follow the wanted size,
+// unavailable ones go first, and the status follows the pods.
+func (c *Cluster) tickSet(hash string) {
+	s := c.sets[hash]
+	if s == nil {
+		return
 	}
+	if s.Deleting {
+		delete(c.sets, hash)
+		c.changed("sets")
+		return
+	}
+	for len(s.pods) > int(s.Desired) {
+		c.dropPod(s)
+	}
+	for len(s.pods) < int(s.Desired) {
+		s.pods = append(s.pods, pod{created: c.Now, late: c.late()})
+	}
+	before := s.ReplicaSet
+	s.Replicas, s.Available = int32(len(s.pods)), c.AvailablePods(hash)
+	s.Ready, s.Observed = s.Available, true
+	if before.Replicas != s.Replicas || before.Available != s.Available || !before.Observed {
+		s.version++
+		c.changed("sets")
+	}
+}
+
+// late is by how much one pod takes longer than others.
+func (c *Cluster) late() time.Duration {
+	if c.Choose == nil {
+		return 0
+	}
+	return time.Duration(c.Choose(4)) * time.Second
 }
 
 func (c *Cluster) dropPod(s *set) {

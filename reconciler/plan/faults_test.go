@@ -1,0 +1,102 @@
+package plan_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pushback-dev/pushback/reconciler/plan/plansim"
+)
+
+// strike makes one of the effects from here on meet a fault.
+func strike(c *plansim.Cluster, at int, fault plansim.Fault) {
+	seen := -1
+	c.Fault = func(string) plansim.Fault {
+		if seen++; seen == at {
+			return fault
+		}
+		return plansim.NoFault
+	}
+}
+
+// TestCrashAtEveryEffect stops the controller before and after each of its effects
+// in turn, and starts another one from what the API server has, at once or a while
+// later: every story must come to the same, with no law broken on the way.
+// One case is run again by its name, which ends with the number of the effect.
+func TestCrashAtEveryEffect(t *testing.T) {
+	everyEffect(t, func(c *plansim.Cluster, at int) {
+		c.Downtime = []time.Duration{0, 2 * time.Second, 15 * time.Second}[at%3]
+	}, plansim.StopBefore, plansim.StopAfter)
+}
+
+// TestFaultAtEveryEffect makes each effect in turn fail once: with a conflict, by
+// throttling, and with a timeout although it took effect.
+func TestFaultAtEveryEffect(t *testing.T) {
+	everyEffect(t, func(*plansim.Cluster, int) {}, plansim.Conflict, plansim.Throttled, plansim.AnswerLost)
+}
+
+func everyEffect(t *testing.T, prepare func(*plansim.Cluster, int), faults ...plansim.Fault) {
+	for name, story := range stories {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := expected(t, story)
+			number := 0
+			for p := underWay(t, story); !p.settled(); {
+				before, met := p.fork(), effects(t, p)
+				for at, effect := range met {
+					for _, fault := range faults {
+						t.Run(fmt.Sprintf("%s %s %d", fault, effect, number), func(t *testing.T) {
+							p := before.fork()
+							prepare(p.Cluster, number)
+							strike(p.Cluster, at, fault)
+							mustComeTo(t, want, p)
+						})
+					}
+					number++
+				}
+			}
+		})
+	}
+}
+
+// effects plays one second, and returns all that the controller does in it.
+func effects(t *testing.T, p *player) []string {
+	t.Helper()
+	var out []string
+	p.Fault = func(effect string) plansim.Fault {
+		out = append(out, effect)
+		return plansim.NoFault
+	}
+	if err := p.second(); err != nil {
+		t.Fatalf("%v\n%s", err, transcript(p.Cluster))
+	}
+	p.Fault = nil
+	return out
+}
+
+// TestReadsBehind lets each cache, and all of them, be a version behind for a while
+// after each change.
+func TestReadsBehind(t *testing.T) {
+	kinds := map[string][]string{"all": {"sets", "route", "services", "runs", "reverts"}}
+	for _, kind := range kinds["all"] {
+		kinds[kind] = []string{kind}
+	}
+	for name, story := range stories {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want, begun := expected(t, story), underWay(t, story)
+			for label, behind := range kinds {
+				for _, seconds := range []int{1, 2, 4} {
+					t.Run(fmt.Sprintf("%s for %d", label, seconds), func(t *testing.T) {
+						p := begun.fork()
+						for _, kind := range behind {
+							p.Lag[kind] = 1
+						}
+						p.CatchUp = time.Duration(seconds) * time.Second
+						mustComeTo(t, want, p)
+					})
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,53 @@
+package plansim
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/pushback-dev/pushback/reconciler/plan"
+)
+
+// Clone is a cluster of its own that goes on from here. What was given as functions
+// is shared, and must hold nothing that changes.
+func (c *Cluster) Clone() *Cluster {
+	out := *c
+	out.Behaviours, out.Lag = maps.Clone(c.Behaviours), maps.Clone(c.Lag)
+	out.seenAt, out.rivalSeenAt = maps.Clone(c.seenAt), maps.Clone(c.rivalSeenAt)
+	out.attempts, out.waiting = maps.Clone(c.attempts), maps.Clone(c.waiting)
+	out.sets = map[string]*set{}
+	for hash, s := range c.sets {
+		own := *s
+		own.pods = slices.Clone(s.pods)
+		out.sets[hash] = &own
+	}
+	for i, s := range c.services {
+		if s != nil {
+			own := *s
+			out.services[i] = &own
+		}
+	}
+	out.working = map[string]*working{}
+	for name, w := range c.working {
+		own := *w
+		out.working[name] = &own
+	}
+	out.runs, out.reverts = slices.Clone(c.runs), slices.Clone(c.reverts)
+	out.branch, out.asked = slices.Clone(c.branch), slices.Clone(c.asked)
+	if c.Source != nil {
+		out.Source = new(plan.Source)
+		*out.Source = *c.Source
+	}
+	out.history, out.changedAt = clipped(c.history), clipped(c.changedAt)
+	out.Transcript, out.Violations = slices.Clip(c.Transcript), slices.Clip(c.Violations)
+	out.Promoted = slices.Clip(c.Promoted)
+	return &out
+}
+
+// clipped are lists that grow by appending alone: what is there is shared.
+func clipped[T any](lists map[string][]T) map[string][]T {
+	out := make(map[string][]T, len(lists))
+	for kind, list := range lists {
+		out[kind] = slices.Clip(list)
+	}
+	return out
+}
