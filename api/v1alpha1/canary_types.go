@@ -236,24 +236,42 @@ type PluginStep struct {
 	Config *runtime.RawExtension `json:"config,omitempty"`
 }
 
-// RolloutExperimentStep runs an Experiment.
+// The versions that an experiment's template may be of.
+const (
+	SpecRefCanary = "canary"
+	SpecRefStable = "stable"
+)
+
+// RolloutExperimentStep runs an Experiment, named <rollout>-<hash>-<attempt>-<step>.
+// When it is Successful the next step follows; Failed takes the version back, and so
+// does Error, which isn't held against it; Inconclusive pauses.
 type RolloutExperimentStep struct {
+	// Templates are the versions to run, one or more; names are unique.
 	Templates []RolloutExperimentTemplate `json:"templates"`
-	// Duration such as "10m". None: until the required analyses end.
+	// Duration such as "10m", from the time at which all are available. None: until the
+	// required analyses end or, where none is required, all of them.
 	// +optional
 	Duration DurationString `json:"duration,omitempty"`
+	// Analyses start when all versions are available.
 	// +optional
 	Analyses []RolloutExperimentStepAnalysisTemplateRef `json:"analyses,omitempty"`
+	// DryRun names metrics of any of the analyses that don't decide.
 	// +optional
 	DryRun []DryRun `json:"dryRun,omitempty"`
+	// AnalysisRunMetadata goes onto the AnalysisRuns.
 	// +optional
 	AnalysisRunMetadata *AnalysisRunMetadata `json:"analysisRunMetadata,omitempty"`
+	// ScaleDownDelaySeconds is how long the pods stay after the end. Default 30.
 	// +optional
 	ScaleDownDelaySeconds *int32 `json:"scaleDownDelaySeconds,omitempty"`
 }
 
-// RolloutExperimentTemplate is one version in the Experiment.
+// RolloutExperimentTemplate is one version in the Experiment. Its pods have the labels of
+// the version and a template hash of their own: a Service that selects a version by hash
+// doesn't reach them, one that selects by other labels alone does. Metadata can change
+// these labels.
 type RolloutExperimentTemplate struct {
+	// Name, a DNS label.
 	Name string `json:"name"`
 	// SpecRef is the version whose template is taken.
 	// +kubebuilder:validation:Enum=canary;stable
@@ -261,13 +279,17 @@ type RolloutExperimentTemplate struct {
 	// Replicas. Default 1.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
+	// Metadata is added to that of the version's pods.
 	// +optional
 	Metadata *PodTemplateMetadata `json:"metadata,omitempty"`
+	// Selector must match the labels of the pods. Default: the template hash alone,
+	// which is added to any.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 	// Weight of the traffic it gets.
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
+	// Service makes a Service for this version while it has pods.
 	// +optional
 	Service *TemplateService `json:"service,omitempty"`
 }

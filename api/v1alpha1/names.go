@@ -167,6 +167,9 @@ const (
 	ReasonRestarted                = "RolloutRestarted"
 )
 
+// ReasonExperimentCreated is Argo's, of a Rollout's event.
+const ReasonExperimentCreated = "ExperimentCreated"
+
 // Reasons of Experiment conditions and events, beside ReasonInvalidSpec and those of
 // phases (Experiment<Phase>) and versions (Template<Status>).
 const (

@@ -20,9 +20,9 @@ func abort(in In, st v1alpha1.RolloutStatus, why cause) v1alpha1.RolloutStatus {
 	if !st.Abort || at == nil { // a person's abort of what was unmeasured takes back nothing more
 		at = &metav1.Time{Time: in.Now}
 	}
-	background, step := st.Canary.CurrentBackgroundAnalysisRunStatus, st.Canary.CurrentStepAnalysisRunStatus
+	background, step, experiment := st.Canary.CurrentBackgroundAnalysisRunStatus, st.Canary.CurrentStepAnalysisRunStatus, st.Canary.CurrentExperiment
 	st = cleared(st)
-	st.Canary.CurrentBackgroundAnalysisRunStatus, st.Canary.CurrentStepAnalysisRunStatus = background, step
+	st.Canary.CurrentBackgroundAnalysisRunStatus, st.Canary.CurrentStepAnalysisRunStatus, st.Canary.CurrentExperiment = background, step, experiment
 	st.Abort, st.AbortedAt, st.AbortReason, st.AbortMessage = true, at, why.reason, why.message
 	st.Unmeasured++
 	if why.reason != v1alpha1.AbortError {
@@ -50,18 +50,21 @@ func condemn(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event)
 // verdict returns why the runs of this attempt condemn it. A failed measurement
 // weighs more than one that could not be made.
 func verdict(in In, st v1alpha1.RolloutStatus) (cause, bool) {
-	var out cause
+	out, found := experimentCause(in, st)
+	if out.reason == v1alpha1.AbortFailed {
+		return out, true
+	}
 	for _, run := range judging(in, st) {
 		switch run.Phase {
 		case v1alpha1.AnalysisPhaseFailed:
 			return cause{reason: v1alpha1.AbortFailed, message: runText(run), run: run.Name}, true
 		case v1alpha1.AnalysisPhaseError:
-			if out.run == "" {
-				out = cause{reason: v1alpha1.AbortError, message: runText(run), run: run.Name}
+			if !found {
+				out, found = cause{reason: v1alpha1.AbortError, message: runText(run), run: run.Name}, true
 			}
 		}
 	}
-	return out, out.run != ""
+	return out, found
 }
 
 // judging are the runs whose verdict counts now: of this hash and attempt (law

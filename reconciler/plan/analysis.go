@@ -138,7 +138,7 @@ func stepInconclusive(in In, st v1alpha1.RolloutStatus) bool {
 func endRuns(in In, st v1alpha1.RolloutStatus) []string {
 	var out []string
 	for _, run := range in.Runs {
-		if run.Phase.Completed() || run.Terminating {
+		if run.Phase.Completed() || run.Terminating || run.Kind == RunExperiment {
 			continue
 		}
 		current := inProgress(st) && run.Hash == st.CurrentPodHash && run.Attempt == st.Attempt
@@ -154,20 +154,12 @@ func endRuns(in In, st v1alpha1.RolloutStatus) []string {
 // pruneRuns names finished runs over the history limits, oldest first. Runs of
 // the current attempt stay, and those that a revert is still to be made from.
 func pruneRuns(in In, st v1alpha1.RolloutStatus) []string {
-	good, bad := int32(defaultRunHistory), int32(defaultRunHistory)
-	if limits := in.Spec.Analysis; limits != nil {
-		if limits.SuccessfulRunHistoryLimit != nil {
-			good = *limits.SuccessfulRunHistoryLimit
-		}
-		if limits.UnsuccessfulRunHistoryLimit != nil {
-			bad = *limits.UnsuccessfulRunHistoryLimit
-		}
-	}
+	good, bad := runHistory(in)
 	runs := slices.Clone(in.Runs)
 	slices.SortFunc(runs, func(a, b Run) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.Name, b.Name)) })
 	var out []string
 	for _, run := range runs {
-		if !run.Phase.Completed() || run.Attempt >= st.Attempt || condemns(st, run.Name) {
+		if !run.Phase.Completed() || run.Kind == RunExperiment || run.Attempt >= st.Attempt || condemns(st, run.Name) {
 			continue
 		}
 		left := &bad
@@ -180,6 +172,20 @@ func pruneRuns(in In, st v1alpha1.RolloutStatus) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// runHistory is how many finished runs, and Experiments, are kept: Successful ones, and others.
+func runHistory(in In) (good, bad int32) {
+	good, bad = defaultRunHistory, defaultRunHistory
+	if limits := in.Spec.Analysis; limits != nil {
+		if limits.SuccessfulRunHistoryLimit != nil {
+			good = *limits.SuccessfulRunHistoryLimit
+		}
+		if limits.UnsuccessfulRunHistoryLimit != nil {
+			bad = *limits.UnsuccessfulRunHistoryLimit
+		}
+	}
+	return good, bad
 }
 
 func condemns(st v1alpha1.RolloutStatus, run string) bool {

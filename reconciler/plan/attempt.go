@@ -151,7 +151,7 @@ func cleared(st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
 	st.Abort, st.AbortedAt, st.AbortReason, st.AbortMessage = false, nil, "", ""
 	st.PromoteFull, st.ControllerPause = false, false
 	st.PauseConditions, st.StepStartedAt, st.Progress = nil, nil, nil
-	st.Canary.CurrentStepAnalysisRunStatus = nil
+	st.Canary.CurrentStepAnalysisRunStatus, st.Canary.CurrentExperiment = nil, ""
 	st.Canary.CurrentBackgroundAnalysisRunStatus = nil
 	return st
 }

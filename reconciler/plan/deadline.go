@@ -10,7 +10,7 @@ import (
 )
 
 // clockRuns says that progress can be expected of the version in progress: not
-// while it is paused, asks for confirmation, or takes a pause or analysis step,
+// while it is paused, asks for confirmation, or takes a step that has a clock of its own,
 // and not while the spec can't be acted on. Stable alone is never overdue (C49).
 // Steps that need pods or the router are expected to come to an end.
 func clockRuns(in In, st v1alpha1.RolloutStatus) bool {
@@ -21,7 +21,12 @@ func clockRuns(in In, st v1alpha1.RolloutStatus) bool {
 		return true // the preview's pods are to come first
 	}
 	i := int(index(st))
-	return i >= len(steps(in)) || steps(in)[i].Pause == nil && steps(in)[i].Analysis == nil
+	return i >= len(steps(in)) || !waitsForOthers(steps(in)[i])
+}
+
+// waitsForOthers says that a step has a clock or a verdict of its own.
+func waitsForOthers(step v1alpha1.CanaryStep) bool {
+	return step.Pause != nil || step.Analysis != nil || step.Experiment != nil
 }
 
 // progress keeps the clock of progressDeadlineSeconds. Its mark only ever rises

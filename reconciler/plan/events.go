@@ -33,6 +33,9 @@ func changes(in In, p Plan) []Event {
 		say(set.Create, false, v1alpha1.ReasonNewReplicaSetCreated, "%s", set.Why)
 		say(rs != nil && rs.Desired != set.Replicas, false, v1alpha1.ReasonScalingReplicaSet, "%s", set.Why)
 	}
+	for _, want := range p.Experiments {
+		say(true, false, v1alpha1.ReasonExperimentCreated, "Created Experiment %s for step %s", want.Name, is.Step)
+	}
 	paused := func(st v1alpha1.RolloutStatus) bool { return st.Phase == v1alpha1.RolloutPhasePaused }
 	say(paused(is) && !paused(was), false, v1alpha1.ReasonPaused, "Paused at step %s: %s", is.Step, is.Message)
 	say(paused(was) && !paused(is) && !is.Abort && was.Attempt == is.Attempt, false, v1alpha1.ReasonResumed, "Resumed at step %s", is.Step)

@@ -77,7 +77,7 @@ func effects(t *testing.T, p *player) []string {
 // TestReadsBehind lets each cache, and all of them, be a version behind for a while
 // after each change.
 func TestReadsBehind(t *testing.T) {
-	kinds := map[string][]string{"all": {"sets", "route", "services", "runs", "reverts"}}
+	kinds := map[string][]string{"all": {"sets", "route", "services", "runs", "experiments", "reverts"}}
 	for _, kind := range kinds["all"] {
 		kinds[kind] = []string{kind}
 	}

@@ -54,6 +54,8 @@ type In struct {
 
 	// Runs are the AnalysisRuns of this Rollout, of any attempt.
 	Runs []Run
+	// Experiments are those of this Rollout's steps, of any attempt. Their runs are among Runs.
+	Experiments []Experiment
 	// Reverts are the Reverts of this Rollout.
 	Reverts []Revert
 	// RevertOn lists the reasons that are reverted, after defaults and overrides; empty when
@@ -153,6 +155,26 @@ type Run struct {
 	AskFrom *time.Time
 	// Answered is true when they were seen to answer again after it had ended.
 	Answered bool
+}
+
+// Experiment is the state of a step's Experiment.
+type Experiment struct {
+	Name string
+	// Hash, Attempt and Step that it belongs to.
+	Hash    string
+	Attempt int64
+	Step    int32
+	Phase   v1alpha1.AnalysisPhase
+	// Message is the Experiment's own: it names the template or the run.
+	Message string
+	// Condemned is the name of the run that ended it badly; empty when none did.
+	Condemned string
+	// Terminating is true when its spec asks for its end.
+	Terminating bool
+	// Pods is how many it has.
+	Pods int32
+	// Created is its creation time.
+	Created time.Time
 }
 
 // Revert is a Revert's state.

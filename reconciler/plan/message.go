@@ -149,6 +149,8 @@ func notePaused(_ In, st v1alpha1.RolloutStatus, _ weight) (note, bool) {
 	switch {
 	case confirmationPending(st):
 		n.message = fmt.Sprintf("%s: template %s says that it can't be taken back; promote starts its first pod", v1alpha1.PauseReasonIrreversibleUnconfirmed, st.CurrentPodHash)
+	case hasPause(st, v1alpha1.PauseReasonInconclusiveExperiment):
+		n.message = fmt.Sprintf("%s: Experiment %s", v1alpha1.PauseReasonInconclusiveExperiment, st.Canary.CurrentExperiment)
 	case hasPause(st, v1alpha1.PauseReasonInconclusiveAnalysis):
 		n.message = string(v1alpha1.PauseReasonInconclusiveAnalysis)
 	case len(st.PauseConditions) > 0:

@@ -36,6 +36,9 @@ func outcome(c *plansim.Cluster) string {
 	for _, r := range c.Runs() {
 		runs = append(runs, fmt.Sprintf("run %s is %s", r.Name, r.Phase))
 	}
+	for _, e := range c.Experiments() {
+		runs = append(runs, fmt.Sprintf("Experiment %s is %s", e.Name, e.Phase))
+	}
 	slices.Sort(runs)
 	out = append(out, runs...)
 	for i := range versions {

@@ -38,6 +38,11 @@ type Plan struct {
 	Terminate []string
 	// PruneRuns names finished runs over the history limits.
 	PruneRuns []string
+	// Experiments to create. Creating one that exists is no error.
+	Experiments []ExperimentWant
+	// EndExperiments names Experiments whose end is asked for, PruneExperiments finished
+	// ones over the history limits.
+	EndExperiments, PruneExperiments []string
 	// Probes are the finished runs whose providers are to be tried again, or not any
 	// more. Those not named stay as they are.
 	Probes []ProbeWant
@@ -92,6 +97,18 @@ type RunWant struct {
 	Step     int32
 	Analysis v1alpha1.RolloutAnalysis
 	// StableHash and LatestHash are the values of podTemplateHashValue.
+	StableHash, LatestHash string
+}
+
+// ExperimentWant is an Experiment to create. Its name is a function of its fields, so
+// that a repeated pass makes the same one.
+type ExperimentWant struct {
+	Name    string
+	Hash    string
+	Attempt int64
+	Step    int32
+	Spec    v1alpha1.RolloutExperimentStep
+	// StableHash and LatestHash are the versions that specRef and podTemplateHashValue name.
 	StableHash, LatestHash string
 }
 

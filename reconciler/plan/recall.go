@@ -30,7 +30,7 @@ func recall(in In) (v1alpha1.RolloutStatus, []Event) {
 	st.StableRS = found
 	if found == st.CurrentPodHash && !st.Abort {
 		// It was promoted, and the status that says so was lost: it waits for nothing but a person.
-		waits := dropPause(st, v1alpha1.PauseReasonCanaryPauseStep, v1alpha1.PauseReasonInconclusiveAnalysis, v1alpha1.PauseReasonIrreversibleUnconfirmed)
+		waits := dropPause(st, v1alpha1.PauseReasonCanaryPauseStep, v1alpha1.PauseReasonInconclusiveAnalysis, v1alpha1.PauseReasonInconclusiveExperiment, v1alpha1.PauseReasonIrreversibleUnconfirmed)
 		st = makeStable(in, st)
 		st.PauseConditions = waits.PauseConditions
 	}
@@ -107,6 +107,9 @@ func nextAttempt(in In, st v1alpha1.RolloutStatus) int64 {
 	last := st.Attempt
 	for _, run := range in.Runs {
 		last = max(last, run.Attempt)
+	}
+	for _, e := range in.Experiments {
+		last = max(last, e.Attempt)
 	}
 	for _, revert := range in.Reverts {
 		last = max(last, revert.Attempt)

@@ -42,7 +42,7 @@ func drawStrategy(t *rapid.T, routed bool) v1alpha1.CanaryStrategy {
 		whole = routers.Whole(s.TrafficRouting)
 	}
 	for range n {
-		switch rapid.IntRange(0, 6).Draw(t, "kind") {
+		switch rapid.IntRange(0, 7).Draw(t, "kind") {
 		case 0, 1:
 			s.Steps = append(s.Steps, setWeight(rapid.SampledFrom([]int32{0, 1, 5, 20, 33, 50, 75, 99, 100}).Draw(t, "weight")*whole/100))
 		case 2:
@@ -59,6 +59,8 @@ func drawStrategy(t *rapid.T, routed bool) v1alpha1.CanaryStrategy {
 			if routed {
 				s.Steps = append(s.Steps, drawScale(t, whole))
 			}
+		case 7:
+			s.Steps = append(s.Steps, compare())
 		}
 	}
 	if rapid.Bool().Draw(t, "background") {

@@ -28,17 +28,22 @@ func advance(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event)
 	if !stepDone(in, st, steps(in)[i]) {
 		return enter(in, st), nil
 	}
-	if hasPause(st, v1alpha1.PauseReasonInconclusiveAnalysis) {
+	if inconclusive(st) {
 		return st, nil // whatever else is over, a person is being asked
 	}
 	event := Event{Reason: v1alpha1.ReasonStepCompleted, Message: fmt.Sprintf("Completed step %s (%s)", stepText(in, st), describeStep(in, i))}
 	return enter(in, nextStep(in, st)), []Event{event}
 }
 
+// inconclusive says that a person is asked what to make of a measurement.
+func inconclusive(st v1alpha1.RolloutStatus) bool {
+	return hasPause(st, v1alpha1.PauseReasonInconclusiveAnalysis) || hasPause(st, v1alpha1.PauseReasonInconclusiveExperiment)
+}
+
 // nextStep leaves the current step.
 func nextStep(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
-	st = dropPause(st, stepPause(in), v1alpha1.PauseReasonInconclusiveAnalysis)
-	st.Canary.CurrentStepAnalysisRunStatus = nil
+	st = dropPause(st, stepPause(in), v1alpha1.PauseReasonInconclusiveAnalysis, v1alpha1.PauseReasonInconclusiveExperiment)
+	st.Canary.CurrentStepAnalysisRunStatus, st.Canary.CurrentExperiment = nil, ""
 	return setIndex(in, st, min(index(st)+1, int32(len(steps(in)))))
 }
 
@@ -50,7 +55,7 @@ func enter(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
 		return st
 	}
 	step := steps(in)[i]
-	if step.Pause == nil && step.Analysis == nil {
+	if !waitsForOthers(step) {
 		return st
 	}
 	now := metav1.NewTime(in.Now)
@@ -74,6 +79,9 @@ func stepDone(in In, st v1alpha1.RolloutStatus, step v1alpha1.CanaryStep) bool {
 	case step.Analysis != nil:
 		run := stepRun(in, st)
 		return run != nil && run.Phase == v1alpha1.AnalysisPhaseSuccessful
+	case step.Experiment != nil:
+		e := currentExperiment(in, st)
+		return e != nil && e.Phase == v1alpha1.AnalysisPhaseSuccessful
 	}
 	return false // validation refuses other steps
 }
@@ -179,7 +187,7 @@ func makeStable(in In, st v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
 	}
 	st.StableRS = hash
 	st.PromoteFull, st.Progress, st.PauseConditions, st.Unmeasured = false, nil, nil, 0
-	st.Canary.CurrentStepAnalysisRunStatus, st.Canary.CurrentBackgroundAnalysisRunStatus = nil, nil
+	st.Canary.CurrentStepAnalysisRunStatus, st.Canary.CurrentBackgroundAnalysisRunStatus, st.Canary.CurrentExperiment = nil, nil, ""
 	return setIndex(in, st, int32(len(steps(in))))
 }
 
@@ -215,6 +223,8 @@ func describe(step v1alpha1.CanaryStep) string {
 		return "pause"
 	case step.Analysis != nil:
 		return "analysis"
+	case step.Experiment != nil:
+		return "experiment"
 	case step.SetCanaryScale != nil:
 		return scaleText(*step.SetCanaryScale)
 	case step.SetHeaderRoute != nil:

@@ -131,9 +131,9 @@ func pauseByVerb(in In, st v1alpha1.RolloutStatus, _ verb) (v1alpha1.RolloutStat
 }
 
 func resumeByVerb(in In, st v1alpha1.RolloutStatus, v verb) (v1alpha1.RolloutStatus, refusal) {
-	inconclusive := hasPause(st, v1alpha1.PauseReasonInconclusiveAnalysis)
+	asked := inconclusive(st)
 	switch {
-	case hasPause(st, v1alpha1.PauseReasonUser) && !inconclusive, inconclusive && !in.Spec.Paused:
+	case hasPause(st, v1alpha1.PauseReasonUser) && !asked, asked && !in.Spec.Paused:
 	case in.Spec.Paused:
 		return st, pausedInSpec
 	default:
@@ -143,10 +143,10 @@ func resumeByVerb(in In, st v1alpha1.RolloutStatus, v verb) (v1alpha1.RolloutSta
 		return st, late
 	}
 	st = dropPause(st, v1alpha1.PauseReasonUser)
-	if !inconclusive {
+	if !asked {
 		return st, ""
 	}
-	if stepInconclusive(in, st) {
+	if stepInconclusive(in, st) || experimentInconclusive(in, st) {
 		return nextStep(in, st), ""
 	}
 	return dropPause(st, v1alpha1.PauseReasonInconclusiveAnalysis), ""
@@ -206,7 +206,7 @@ func promoteFull(in In, st v1alpha1.RolloutStatus, _ verb) (v1alpha1.RolloutStat
 		return st, no
 	}
 	st.PauseConditions, st.ControllerPause = nil, false
-	st.Canary.CurrentStepAnalysisRunStatus = nil
+	st.Canary.CurrentStepAnalysisRunStatus, st.Canary.CurrentExperiment = nil, ""
 	st.PromoteFull = true
 	return setIndex(in, st, int32(len(steps(in)))), ""
 }
@@ -227,7 +227,7 @@ func promote(in In, st v1alpha1.RolloutStatus, v verb) (v1alpha1.RolloutStatus, 
 		return st, "no step is left: it is promoted as soon as its pods are available and have the traffic"
 	}
 	waits := len(st.PauseConditions) > 0
-	skip := !waits || hasPause(st, stepPause(in)) || stepInconclusive(in, st)
+	skip := !waits || hasPause(st, stepPause(in)) || stepInconclusive(in, st) || experimentInconclusive(in, st)
 	st.PauseConditions = nil
 	if skip {
 		st = nextStep(in, st)

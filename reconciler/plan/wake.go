@@ -28,7 +28,7 @@ func wake(in In, p Plan, changed bool) time.Duration {
 	if changed || len(p.Services) > 0 {
 		due = append(due, wakeSoon)
 	}
-	if p.Split != nil || len(p.ReplicaSets) > 0 || len(p.Runs) > 0 || p.Revert != nil {
+	if p.Split != nil || len(p.ReplicaSets) > 0 || len(p.Runs) > 0 || len(p.Experiments) > 0 || p.Revert != nil {
 		due = append(due, wakeTraffic)
 	}
 	if !ready(in) {
@@ -101,7 +101,7 @@ func canaryNames(in In, st v1alpha1.RolloutStatus) []string {
 func pauseEnd(in In, st v1alpha1.RolloutStatus) (time.Time, bool) {
 	i := int(index(st))
 	if !inProgress(st) || i >= len(steps(in)) || steps(in)[i].Pause == nil || st.StepStartedAt == nil || frozen(in, st) ||
-		hasPause(st, v1alpha1.PauseReasonInconclusiveAnalysis) {
+		inconclusive(st) {
 		return time.Time{}, false
 	}
 	length, timed := pauseLength(*steps(in)[i].Pause)

@@ -32,6 +32,7 @@ func (c *Cluster) Clone() *Cluster {
 		out.working[name] = &own
 	}
 	out.runs, out.reverts = slices.Clone(c.runs), slices.Clone(c.reverts)
+	out.experiments = slices.Clone(c.experiments)
 	out.branch, out.asked = slices.Clone(c.branch), slices.Clone(c.asked)
 	if c.Source != nil {
 		out.Source = new(plan.Source)

@@ -51,6 +51,8 @@ type Cluster struct {
 	Behaviours map[string]Behaviour
 	// Verdict scripts runs; nil makes all of them Successful after 10 seconds.
 	Verdict func(plan.Run) Script
+	// Experiment scripts Experiments, as Verdict does runs.
+	Experiment func(plan.Experiment) Script
 	// Answers says whether the provider of a run that ended Error answers now, when it is
 	// tried; nil keeps it out.
 	Answers func(plan.Run) bool
@@ -80,19 +82,20 @@ type Cluster struct {
 	// change is refused to what was decided before.
 	Between func(effect string)
 
-	sets       map[string]*set
-	side       string // of pingPong's Services, the stable one
-	route      route
-	services   [2]*plan.Service // stable, canary; active, preview
-	active     endpoints
-	runs       []plan.Run
-	reverts    []plan.Revert
-	working    map[string]*working // by Revert
-	branch     []commit
-	applied    int // index of the commit that the cluster has
-	asked      []string
-	generation int64
-	version    int64 // of the Rollout
+	sets        map[string]*set
+	side        string // of pingPong's Services, the stable one
+	route       route
+	services    [2]*plan.Service // stable, canary; active, preview
+	active      endpoints
+	runs        []plan.Run
+	experiments []plan.Experiment
+	reverts     []plan.Revert
+	working     map[string]*working // by Revert
+	branch      []commit
+	applied     int // index of the commit that the cluster has
+	asked       []string
+	generation  int64
+	version     int64 // of the Rollout
 
 	rests       plan.In // what the plan that is being carried out rests on
 	passes      int

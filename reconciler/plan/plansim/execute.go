@@ -67,7 +67,7 @@ func (c *Cluster) execute(in plan.In, p plan.Plan, read Read) {
 	if !c.executeRouting(in, p) || !c.executeServices(p) || !c.executeSets(in, p, read) || !c.executePrune(p, read) {
 		return
 	}
-	if !c.executeStatus(in, p, read) || !c.executeRuns(p, read) || !c.executeProbes(in, p) {
+	if !c.executeStatus(in, p, read) || !c.executeRuns(p, read) || !c.executeExperiments(p, read) || !c.executeProbes(in, p) {
 		return
 	}
 	if p.Revert != nil {

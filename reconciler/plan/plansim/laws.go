@@ -334,6 +334,9 @@ func (c *Cluster) checkSteps(was, next v1alpha1.RolloutStatus) {
 		c.violated("7", "the step index went from %d to %d", from, to)
 	}
 	steps := c.rests.Spec.Strategy.Canary.Steps
+	if int(from) < len(steps) && steps[from].Experiment != nil {
+		c.checkExperiment(was, from)
+	}
 	if int(from) >= len(steps) || steps[from].Analysis == nil {
 		return
 	}

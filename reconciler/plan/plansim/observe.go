@@ -12,7 +12,7 @@ import (
 )
 
 // kinds of objects, each with a cache of its own.
-var kinds = []string{"sets", "route", "services", "runs", "reverts"}
+var kinds = []string{"sets", "route", "services", "runs", "experiments", "reverts"}
 
 type setsSeen struct {
 	sets     []plan.ReplicaSet
@@ -24,6 +24,8 @@ type Read struct {
 	rollout int64
 	sets    map[string]int64 // by hash
 	runs    map[string]plan.Run
+
+	experiments map[string]plan.Experiment
 }
 
 // changed keeps a version of a kind of objects, for caches that lag behind.
@@ -63,6 +65,8 @@ func (c *Cluster) snapshot(kind string) any {
 		return out
 	case "runs":
 		return slices.Clone(c.runs)
+	case "experiments":
+		return slices.Clone(c.experiments)
 	}
 	return slices.Clone(c.reverts)
 }
@@ -99,7 +103,7 @@ func (c *Cluster) Observe() (plan.In, Read) {
 		Verbs: maps.Clone(c.Verbs), Spec: *c.Spec.DeepCopy(), Replicas: c.Replicas, Status: *c.Status.DeepCopy(),
 		Template: c.Template, Invalid: c.Invalid, Missing: c.Missing,
 		ReplicaSets: slices.Clone(seen.sets), RevertOn: c.RevertOn,
-		Runs: c.cached("runs").([]plan.Run), Reverts: c.cached("reverts").([]plan.Revert),
+		Runs: c.cached("runs").([]plan.Run), Experiments: c.cached("experiments").([]plan.Experiment), Reverts: c.cached("reverts").([]plan.Revert),
 	}
 	if c.Source != nil {
 		source := *c.Source
@@ -116,7 +120,10 @@ func (c *Cluster) Observe() (plan.In, Read) {
 		in.Stable, in.Canary = c.withEndpoints(services[0]), c.withEndpoints(services[1])
 	}
 	c.observePods(&in)
-	read := Read{rollout: c.version, sets: seen.versions, runs: map[string]plan.Run{}}
+	read := Read{rollout: c.version, sets: seen.versions, runs: map[string]plan.Run{}, experiments: map[string]plan.Experiment{}}
+	for _, e := range in.Experiments {
+		read.experiments[e.Name] = e
+	}
 	for _, run := range in.Runs {
 		read.runs[run.Name] = run
 	}
@@ -160,6 +167,7 @@ func (c *Cluster) work() {
 	}
 	c.tickRoute()
 	c.tickRuns()
+	c.tickExperiments()
 	c.tickReverts()
 	c.tickSync()
 }

@@ -83,6 +83,9 @@ func (c *Cluster) tasks() []task {
 			}
 		})})
 	}
+	for i := range c.experiments {
+		out = append(out, task{"experiment " + c.experiments[i].Name, quiet(func() { c.tickExperiment(i) })})
+	}
 	for i := range c.reverts {
 		out = append(out, task{fmt.Sprint("revert ", i), quiet(func() {
 			if c.tickRevert(&c.reverts[i]) {
