@@ -3,6 +3,7 @@ package plan_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -150,5 +151,26 @@ func TestMaxTrafficWeightEdited(t *testing.T) {
 	}
 	if w := p.Status.Canary.Weights; w.Canary.Weight != 50 || w.Stable.Weight != 950 || w.Since != nil {
 		t.Errorf("remembers %+v", w)
+	}
+}
+
+// The clock of a weight starts again when a managed route is written beside it: the
+// pods that the route led to are not free before the router has had its time.
+func TestARemovedRouteKeepsThePodsForAWhile(t *testing.T) {
+	strategy := withRouter(headerRoute("testers", "yes"), headerRoute("testers", ""), scaleTo(0), pause(0))
+	strategy.TrafficRouting = managed("testers")
+	c := cluster(strategy)
+	c.Verifies = false
+	stableAt(t, c, "v1")
+	push(c, "v2")
+	mustReach(t, c, 60, "the route", func(c *plansim.Cluster) bool { return len(c.Routes()) == 1 })
+	mustReach(t, c, 60, "no route", func(c *plansim.Cluster) bool { return len(c.Routes()) == 0 })
+	removed := c.Now
+	mustReach(t, c, 120, "no pod", func(c *plansim.Cluster) bool { return c.Desired("v2") == 0 })
+	if kept := c.Now.Sub(removed); kept < 30*time.Second {
+		t.Errorf("the pods went %s after the route, want scaleDownDelaySeconds where the router can't verify", kept)
+	}
+	if len(c.Violations) > 0 {
+		t.Error(c.Violations)
 	}
 }

@@ -110,6 +110,16 @@ func candidateSize(in In, st v1alpha1.RolloutStatus, rs *ReplicaSet) int32 {
 	if st.StableRS == "" || in.Replicas == 0 {
 		return in.Replicas
 	}
+	size := askedSize(in, st, rs)
+	if scaling(in, st) && !halted(in, st) && shrinkable(in, st) {
+		return size
+	}
+	return max(size, desired(rs))
+}
+
+// askedSize is what the current step asks for, and at least what the weight that is
+// seen or wanted needs, whatever the version has now.
+func askedSize(in In, st v1alpha1.RolloutStatus, rs *ReplicaSet) int32 {
 	whole := wholeSize(in, st)
 	weight, live := stepWeight(in, index(st)), int32(0)
 	if serviceHash(in.Canary) == st.CurrentPodHash {
@@ -122,11 +132,7 @@ func candidateSize(in In, st v1alpha1.RolloutStatus, rs *ReplicaSet) int32 {
 	if halted(in, st) { // no pods beyond what is there and what the live weight needs
 		need = max(min(serving, podsFor(in, st, whole, min(weight, live))), min(need, desired(rs)))
 	}
-	size := max(min(need, nextBatch(in, rs)), serving)
-	if scaling(in, st) && !halted(in, st) && shrinkable(in, st) {
-		return size
-	}
-	return max(size, desired(rs))
+	return max(min(need, nextBatch(in, rs)), serving)
 }
 
 // scaling says that the current step is a setCanaryScale.
@@ -145,7 +151,13 @@ func liveWeight(in In, st v1alpha1.RolloutStatus) int32 {
 
 // atScale says that the version in progress has the size that its step asks for.
 func atScale(in In, st v1alpha1.RolloutStatus, rs *ReplicaSet) bool {
-	return rs != nil && rs.Desired == candidateSize(in, st, rs) && rs.Replicas == rs.Desired
+	if rs == nil || rs.Replicas != rs.Desired {
+		return false
+	}
+	if st.StableRS == "" || in.Replicas == 0 {
+		return rs.Desired == in.Replicas
+	}
+	return rs.Desired == askedSize(in, st, rs)
 }
 
 // nextBatch is the size that a version may grow to now. A maxSurge that is set

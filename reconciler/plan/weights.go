@@ -293,7 +293,7 @@ func rememberWeights(in In, st v1alpha1.RolloutStatus, w weight, services []Serv
 	}
 	if prior != nil {
 		next.Verified = prior.Verified
-		if prior.Canary.Weight == w.target {
+		if prior.Canary.Weight == w.target && wantSplit(in, w) == nil { // what is written now has yet to be seen
 			next.Since = prior.Since
 		}
 	}

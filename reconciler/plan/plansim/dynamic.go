@@ -54,6 +54,9 @@ func (c *Cluster) checkLower(weight int32, stable string) {
 	if !c.dynamic() || !c.Calm || weight >= c.route.weight || c.Selects("canary") == stable || c.rests.Replicas == 0 {
 		return
 	}
+	if weight >= c.rests.Routing.Canary && (c.sets[stable] == nil || !c.sets[stable].small) {
+		return // an older view than a scaler's and the route's; stable is as large as it ever was
+	}
 	if pods := c.AvailablePods(stable); c.Whole()-weight > c.carries(c.rests.Replicas, pods) {
 		c.violated("1", "the weight was lowered to %d with %d of %d pods of stable %s available", weight, pods, c.rests.Replicas, stable)
 	}

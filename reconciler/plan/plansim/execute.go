@@ -195,6 +195,7 @@ func (c *Cluster) executeSets(in plan.In, p plan.Plan, read Read) bool {
 			c.checkResize(in, p.Status, live.Hash, live.Desired, want.Replicas)
 			c.note("sets", "%s %d -> %d pods", want.Hash, live.Desired, want.Replicas)
 		}
+		live.small = c.dynamic() && (want.Replicas < live.Desired || live.small && want.Replicas < in.Replicas)
 		live.Desired, live.Role, live.Revision, live.ScaleDownAt = want.Replicas, want.Role, want.Revision, want.ScaleDownAt
 		live.Observed = false
 		live.version++

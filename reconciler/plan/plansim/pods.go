@@ -31,6 +31,7 @@ type set struct {
 	plan.ReplicaSet
 	pods    []pod
 	version int64
+	small   bool // it gave up pods as the canary grew
 }
 
 func (c *Cluster) podAvailable(s *set, i int) bool {
