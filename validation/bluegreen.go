@@ -20,6 +20,7 @@ func (c *collector) blueGreen(bg v1alpha1.BlueGreenStrategy, history *int32) {
 	c.notNegative(blueGreenField+".scaleDownDelaySeconds", bg.ScaleDownDelaySeconds)
 	c.notNegative(blueGreenField+".abortScaleDownDelaySeconds", bg.AbortScaleDownDelaySeconds)
 	c.notNegative(blueGreenField+".scaleDownDelayRevisionLimit", bg.ScaleDownDelayRevisionLimit)
+	c.podCount(blueGreenField+".maxUnavailable", bg.MaxUnavailable)
 	kept := defaultRevisionHistoryLimit
 	if history != nil {
 		kept = *history

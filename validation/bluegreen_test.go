@@ -21,6 +21,7 @@ func TestBlueGreenRefuses(t *testing.T) {
 		"bad Service name":          {func(s *strategy) { s.PreviewService = "web_preview" }, []string{field + ".previewService"}},
 		"a preview without pods":    {func(s *strategy) { s.PreviewReplicaCount = ptr[int32](0) }, []string{field + ".previewReplicaCount"}},
 		"negative seconds":          {func(s *strategy) { s.AutoPromotionSeconds = -1 }, []string{field + ".autoPromotionSeconds"}},
+		"unavailable of nothing":    {func(s *strategy) { s.MaxUnavailable = percent("half") }, []string{field + ".maxUnavailable"}},
 		"negative delay":            {func(s *strategy) { s.ScaleDownDelaySeconds = ptr[int32](-1) }, []string{field + ".scaleDownDelaySeconds"}},
 		"more delayed than kept":    {func(s *strategy) { s.ScaleDownDelayRevisionLimit = ptr[int32](11) }, []string{field + ".scaleDownDelayRevisionLimit"}},
 		"analysis of nothing":       {func(s *strategy) { s.PrePromotionAnalysis = &v1alpha1.RolloutAnalysis{} }, []string{field + ".prePromotionAnalysis.templates"}},

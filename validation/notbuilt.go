@@ -20,10 +20,6 @@ type unbuilt struct {
 // notBuiltRollout lists the fields of a Rollout. A line goes when its behaviour comes.
 var notBuiltRollout = []unbuilt{
 	{path: "spec.workloadRef"},
-	{path: "spec.strategy.blueGreen.maxUnavailable"},
-	{path: "spec.strategy.blueGreen.antiAffinity"},
-	{path: "spec.strategy.blueGreen.activeMetadata"},
-	{path: "spec.strategy.blueGreen.previewMetadata"},
 	{path: "spec.strategy.canary.steps[].experiment"},
 	{path: "spec.strategy.canary.steps[].plugin"},
 	{path: "spec.strategy.canary.trafficRouting.istio"},

@@ -60,6 +60,9 @@ func builtBlueGreen() []string {
 	const blueGreen = "spec.strategy.blueGreen"
 	return slices.Concat(analysisRef(blueGreen+".prePromotionAnalysis"), analysisRef(blueGreen+".postPromotionAnalysis"), []string{
 		blueGreen + ".activeService", blueGreen + ".previewService", blueGreen + ".previewReplicaCount",
+		blueGreen + ".maxUnavailable", blueGreen + ".activeMetadata.labels", blueGreen + ".activeMetadata.annotations",
+		blueGreen + ".previewMetadata.labels", blueGreen + ".previewMetadata.annotations",
+		blueGreen + ".antiAffinity.preferredDuringSchedulingIgnoredDuringExecution.weight", blueGreen + ".antiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
 		blueGreen + ".autoPromotionEnabled", blueGreen + ".autoPromotionSeconds",
 		blueGreen + ".scaleDownDelaySeconds", blueGreen + ".scaleDownDelayRevisionLimit", blueGreen + ".abortScaleDownDelaySeconds",
 	})

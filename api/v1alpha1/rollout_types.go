@@ -193,7 +193,8 @@ type BlueGreenStrategy struct {
 	// AutoPromotionSeconds resumes that pause after so many seconds. Default 0: no pause.
 	// +optional
 	AutoPromotionSeconds int32 `json:"autoPromotionSeconds,omitempty"`
-	// MaxUnavailable pods during a restart.
+	// MaxUnavailable pods during a restart: a number or a percentage of spec.replicas,
+	// rounded down; one at least. An update never takes any. Default 25%.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// ScaleDownDelaySeconds the old version lives after the switch. Default 30.

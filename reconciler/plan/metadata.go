@@ -49,11 +49,11 @@ func metadataOf(in In, st v1alpha1.RolloutStatus, hash string) v1alpha1.PodTempl
 
 // roleMetadata is what the strategy declares for the two roles.
 func roleMetadata(s v1alpha1.RolloutStrategy) (stable, current *v1alpha1.PodTemplateMetadata) {
-	switch {
-	case s.Canary != nil:
-		return s.Canary.StableMetadata, s.Canary.CanaryMetadata
+	switch { // blue-green first: by now it is compiled to a canary, which has none of this
 	case s.BlueGreen != nil:
 		return s.BlueGreen.ActiveMetadata, s.BlueGreen.PreviewMetadata
+	case s.Canary != nil:
+		return s.Canary.StableMetadata, s.Canary.CanaryMetadata
 	}
 	return nil, nil
 }
@@ -77,10 +77,10 @@ func dress(in In, st v1alpha1.RolloutStatus, sets []ReplicaSetWant) []ReplicaSet
 func avoided(in In, st v1alpha1.RolloutStatus, hash string) string {
 	wanted := false
 	switch s := in.Spec.Strategy; {
-	case s.Canary != nil:
-		wanted = s.Canary.AntiAffinity != nil
 	case s.BlueGreen != nil:
 		wanted = s.BlueGreen.AntiAffinity != nil
+	case s.Canary != nil:
+		wanted = s.Canary.AntiAffinity != nil
 	}
 	if !wanted || hash == st.StableRS {
 		return ""

@@ -37,6 +37,9 @@ func TestRolesOfVersions(t *testing.T) {
 		for kind, strategy := range strategies {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				in := In{Template: Template{Hash: "v1"}, Spec: v1alpha1.RolloutSpec{Strategy: strategy}}
+				if strategy.BlueGreen != nil {
+					in = asCanary(in)
+				}
 				for _, hash := range c.sets {
 					in.ReplicaSets = append(in.ReplicaSets, ReplicaSet{Hash: hash, Desired: 1, Replicas: 1})
 				}
@@ -77,6 +80,9 @@ func TestWhomAVersionAvoids(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := In{Template: Template{Hash: c.hash}, Spec: v1alpha1.RolloutSpec{Strategy: c.strategy}}
+			if c.strategy.BlueGreen != nil {
+				in = asCanary(in)
+			}
 			got := dress(in, v1alpha1.RolloutStatus{StableRS: c.stable, CurrentPodHash: c.hash}, []ReplicaSetWant{{Hash: c.hash}})
 			if got[0].Avoid != c.want {
 				t.Errorf("it avoids %q, want %q", got[0].Avoid, c.want)

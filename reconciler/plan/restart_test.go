@@ -56,11 +56,20 @@ func TestRestartEvictsOldPods(t *testing.T) {
 	half := atHalf(t)
 	pods := cluster(withoutRouter(setWeight(50), pause(0)))
 	stableAt(t, pods, "v1")
+	green := blueGreen(func(bg *v1alpha1.BlueGreenStrategy) {})
+	stableAt(t, green, "v1")
 	tests := map[string]struct {
 		cluster *plansim.Cluster
 		change  func(*plan.In)
 		want    string
 	}{
+		"blue-green": {cluster: green, want: "v1-0"}, // 25% of 4
+		"blue-green, as many as maxUnavailable": {cluster: green, change: func(in *plan.In) {
+			in.Spec.Strategy.BlueGreen.MaxUnavailable = ptr(intstr.FromString("75%"))
+		}, want: "v1-0 v1-1 v1-2"},
+		"blue-green, one at least": {cluster: green, change: func(in *plan.In) {
+			in.Spec.Strategy.BlueGreen.MaxUnavailable = ptr(intstr.FromInt32(0))
+		}, want: "v1-0"},
 		"one at a time":         {cluster: whole, want: "v1-0"},
 		"without a router":      {cluster: pods, want: "v1-0"},
 		"stable before the new": {cluster: half, want: "v1-0"},
