@@ -7,6 +7,9 @@ GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 export GOFLAGS ?= -buildvcs=false
+# Nothing here needs cgo but the race detector. With one setting everywhere a cold
+# cache compiles what all targets share once, not once with cgo and once without.
+export CGO_ENABLED = 0
 
 .PHONY: help
 help: ## List the targets
@@ -14,7 +17,7 @@ help: ## List the targets
 
 .PHONY: build
 build: ## Build the controller and the CLI into bin/
-	CGO_ENABLED=0 $(GO) build -ldflags "$(LDFLAGS)" -o bin/ ./cmd/controller ./cmd/pushback
+	$(GO) build -ldflags "$(LDFLAGS)" -o bin/ ./cmd/controller ./cmd/pushback
 	@ln -sf pushback bin/kubectl-pushback
 
 .PHONY: test
@@ -56,12 +59,12 @@ verify: generate manifests ## Check that generated files are up to date
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and kube-controller-manager into bin/k8s/
-	CGO_ENABLED=0 $(GO) run ./e2e/cluster/cmd/cluster build
+	$(GO) run ./e2e/cluster/cmd/cluster build
 
 .PHONY: cluster
 cluster: ## Start a local control plane and leave it running (ARGS="-crds manifests/crd")
-	CGO_ENABLED=0 $(GO) run ./e2e/cluster/cmd/cluster start $(ARGS)
+	$(GO) run ./e2e/cluster/cmd/cluster start $(ARGS)
 
 .PHONY: demo
 demo: ## Show the whole loop: a good version is promoted, a bad one is reverted (ARGS="--keep")
-	CGO_ENABLED=0 $(GO) run ./e2e/demo $(ARGS)
+	$(GO) run ./e2e/demo $(ARGS)
