@@ -24,7 +24,7 @@ import (
 func (r *Reconciler) execute(ctx context.Context, seen *observed, decided plan.Plan) error {
 	steps := []func(context.Context, *observed, plan.Plan) error{
 		r.executeRouting, r.executeServices, r.executeReplicaSets, r.executePrune,
-		r.executeStatus, r.executeRuns, r.executeProbes, r.executeRevert,
+		r.executeStatus, r.executeRuns, r.executeExperiments, r.executeProbes, r.executeRevert,
 		r.executeEvictions,
 	}
 	for _, step := range steps {

@@ -113,7 +113,7 @@ func (l *lab) watch() {
 // byHand starts the cache alone: the test makes the passes.
 func (l *lab) byHand() {
 	l.Helper()
-	for _, owned := range []client.Object{&appsv1.ReplicaSet{}, &v1alpha1.AnalysisRun{}} {
+	for _, owned := range []client.Object{&appsv1.ReplicaSet{}, &v1alpha1.AnalysisRun{}, &v1alpha1.Experiment{}} {
 		if err := l.manager.GetFieldIndexer().IndexField(l.Context(), owned, ownerIndex, ownerOf); err != nil {
 			l.Fatal(err)
 		}

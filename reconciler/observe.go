@@ -27,9 +27,11 @@ type observed struct {
 	rollout *v1alpha1.Rollout
 	sets    map[string]*appsv1.ReplicaSet // by template hash
 	runs    map[string]*v1alpha1.AnalysisRun
-	pods    map[string]types.UID // by name, while a restart is under way
-	router  routers.Router
-	target  routers.Target
+
+	experiments map[string]*v1alpha1.Experiment
+	pods        map[string]types.UID // by name, while a restart is under way
+	router      routers.Router
+	target      routers.Target
 	// templates are the AnalysisTemplates that the spec names, merged per use.
 	templates templates
 }
@@ -54,7 +56,7 @@ func (r *Reconciler) observe(ctx context.Context, rollout *v1alpha1.Rollout) (*o
 	}
 	steps := []func(context.Context, *observed) error{
 		r.observeSource, r.observeTemplate, r.observeReplicaSets, r.observeSides, r.observeRouting,
-		r.observeServices, r.observeTemplates, r.observeRuns, r.observeReverts, r.observeDryRun,
+		r.observeServices, r.observeTemplates, r.observeRuns, r.observeExperiments, r.observeReverts, r.observeDryRun,
 		r.observePods,
 	}
 	for _, step := range steps {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,7 +44,8 @@ func (r *Reconciler) observeTemplates(ctx context.Context, seen *observed) error
 	seen.templates = templates{}
 	uses := append(analysesOf(seen.rollout.Spec.Strategy.Canary), analysesOfBlueGreen(seen.rollout.Spec.Strategy.BlueGreen)...)
 	atRest := seen.rollout.Status.Phase == v1alpha1.RolloutPhaseHealthy && seen.rollout.Status.StableRS == seen.in.Template.Hash
-	if len(uses) == 0 || atRest {
+	experiments := experimentUses(seen.rollout.Spec.Strategy.Canary)
+	if len(uses)+len(experiments) == 0 || atRest {
 		return nil
 	}
 	for _, use := range uses {
@@ -50,14 +53,33 @@ func (r *Reconciler) observeTemplates(ctx context.Context, seen *observed) error
 			return err
 		}
 	}
-	said := map[string]struct{}{}
+	for _, step := range experiments {
+		if err := r.readTemplates(ctx, seen, refsOf(step)); err != nil {
+			return err
+		}
+	}
+	tried := map[string]error{}
 	for _, use := range uses {
 		// Any two hashes do: what is tried is whether the analysis can be made.
-		_, err := makeRunSpec(seen, use.analysis, "stable", "latest")
+		_, tried[use.field] = makeRunSpec(seen, use.analysis, "stable", "latest")
+	}
+	for field, step := range experiments {
+		tried[field] = tryExperiment(seen, step)
+	}
+	addProblems(seen, tried)
+	return nil
+}
+
+// addProblems sorts what is wrong with fields into what can't be used and what is
+// missing, each said once.
+func addProblems(seen *observed, tried map[string]error) {
+	said := map[string]struct{}{}
+	for _, field := range slices.Sorted(maps.Keys(tried)) {
+		err := tried[field]
 		if err == nil {
 			continue
 		}
-		text := use.field + ": " + err.Error()
+		text := field + ": " + err.Error()
 		var missing *missingTemplate
 		if errors.As(err, &missing) {
 			text = missing.Error()
@@ -72,7 +94,6 @@ func (r *Reconciler) observeTemplates(ctx context.Context, seen *observed) error
 			seen.in.Invalid = append(seen.in.Invalid, text)
 		}
 	}
-	return nil
 }
 
 // use is one analysis of a spec.

@@ -22,14 +22,15 @@ import (
 	"github.com/pushback-dev/pushback/routers"
 )
 
-// ownerIndex finds ReplicaSets and AnalysisRuns by the uid of their controller.
+// ownerIndex finds ReplicaSets, AnalysisRuns and Experiments by the uid of their
+// controller: a Rollout, or an Experiment of one.
 const ownerIndex = ".metadata.controller"
 
 // SetupWithManager registers the controller, its indexes and its watches.
 // routeKinds are the routing objects to watch; those that the cluster doesn't
 // serve are left out, and a Rollout that needs one says so and looks again.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options, routeKinds ...schema.GroupVersionKind) error {
-	for _, owned := range []client.Object{&appsv1.ReplicaSet{}, &v1alpha1.AnalysisRun{}} {
+	for _, owned := range []client.Object{&appsv1.ReplicaSet{}, &v1alpha1.AnalysisRun{}, &v1alpha1.Experiment{}} {
 		if err := mgr.GetFieldIndexer().IndexField(context.Background(), owned, ownerIndex, ownerOf); err != nil {
 			return fmt.Errorf("indexing %T by owner: %w", owned, err)
 		}
@@ -38,6 +39,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		For(&v1alpha1.Rollout{}).
 		Owns(&appsv1.ReplicaSet{}).
 		Owns(&v1alpha1.AnalysisRun{}).
+		Owns(&v1alpha1.Experiment{}).
+		Watches(&v1alpha1.AnalysisRun{}, handler.EnqueueRequestsFromMapFunc(rolloutOfRun)).
 		Watches(&v1alpha1.Revert{}, handler.EnqueueRequestsFromMapFunc(rolloutOfRevert)).
 		Watches(&v1alpha1.AnalysisTemplate{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsWaiting)).
 		Watches(&v1alpha1.ClusterAnalysisTemplate{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsWaiting)).
@@ -59,7 +62,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 
 func ownerOf(object client.Object) []string {
 	owner := metav1.GetControllerOf(object)
-	if owner == nil || owner.Kind != v1alpha1.RolloutKind {
+	if owner == nil || owner.Kind != v1alpha1.RolloutKind && owner.Kind != v1alpha1.ExperimentKind {
 		return nil
 	}
 	return []string{string(owner.UID)}

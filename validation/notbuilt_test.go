@@ -68,9 +68,33 @@ func builtBlueGreen() []string {
 	})
 }
 
+func builtExperimentStep() []string {
+	const step = "spec.strategy.canary.steps[].experiment"
+	return []string{
+		step + ".templates[].name", step + ".templates[].specRef", step + ".templates[].replicas", step + ".templates[].selector",
+		step + ".templates[].metadata.labels", step + ".templates[].metadata.annotations", step + ".templates[].service.name",
+		step + ".duration", step + ".scaleDownDelaySeconds", step + ".dryRun[].metricName",
+		step + ".analysisRunMetadata.labels", step + ".analysisRunMetadata.annotations",
+		step + ".analyses[].name", step + ".analyses[].templateName", step + ".analyses[].clusterScope", step + ".analyses[].requiredForCompletion",
+		step + ".analyses[].args[].name", step + ".analyses[].args[].value",
+		step + ".analyses[].args[].valueFrom.podTemplateHashValue", step + ".analyses[].args[].valueFrom.fieldRef.fieldPath",
+	}
+}
+
+// builtExperiment is the whole kind.
+var builtExperiment = []string{
+	"spec.templates[].name", "spec.templates[].replicas", "spec.templates[].minReadySeconds", "spec.templates[].selector", "spec.templates[].template",
+	"spec.templates[].service.name", "spec.duration", "spec.progressDeadlineSeconds", "spec.terminate", "spec.scaleDownDelaySeconds",
+	"spec.analyses[].name", "spec.analyses[].templateName", "spec.analyses[].clusterScope", "spec.analyses[].requiredForCompletion",
+	"spec.analyses[].args[].name", "spec.analyses[].args[].value",
+	"spec.analyses[].args[].valueFrom.secretKeyRef.name", "spec.analyses[].args[].valueFrom.secretKeyRef.key", "spec.analyses[].args[].valueFrom.fieldRef.fieldPath",
+	"spec.dryRun[].metricName", "spec.measurementRetention[].metricName", "spec.measurementRetention[].limit",
+	"spec.analysisRunMetadata.labels", "spec.analysisRunMetadata.annotations",
+}
+
 func builtRollout() []string {
 	const canary = "spec.strategy.canary"
-	return slices.Concat(builtRevert, analysisRef(canary+".steps[].analysis"), analysisRef(canary+".analysis"), builtBlueGreen(), []string{
+	return slices.Concat(builtRevert, analysisRef(canary+".steps[].analysis"), analysisRef(canary+".analysis"), builtBlueGreen(), builtExperimentStep(), []string{
 		"spec.replicas", "spec.selector", "spec.template", "spec.minReadySeconds", "spec.revisionHistoryLimit", "spec.paused", "spec.restartAt",
 		"spec.progressDeadlineSeconds", "spec.progressDeadlineAbort", "spec.supersede", "spec.rollbackWindow.revisions",
 		"spec.analysis.successfulRunHistoryLimit", "spec.analysis.unsuccessfulRunHistoryLimit",
@@ -105,7 +129,8 @@ func TestEveryFieldIsBuiltOrRefused(t *testing.T) {
 		built   []string
 		refused []unbuilt
 	}{
-		"Rollout": {v1alpha1.RolloutSpec{}, builtRollout(), notBuiltRollout},
+		"Rollout":    {v1alpha1.RolloutSpec{}, builtRollout(), notBuiltRollout},
+		"Experiment": {v1alpha1.ExperimentSpec{}, builtExperiment, nil},
 		"GitSync": {v1alpha1.GitSyncSpec{}, append([]string{"spec.interval", "spec.timeout", "spec.suspend", "spec.url", "spec.ref.branch", "spec.path",
 			"spec.secretRef.name", "spec.mode", "spec.serviceAccountName", "spec.targetNamespace", "spec.prune", "spec.force",
 			"spec.revert.branch" /* only as the branch that is followed */}, builtRevert...), notBuiltGitSync},

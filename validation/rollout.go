@@ -29,6 +29,7 @@ func Rollout(spec v1alpha1.RolloutSpec) []Problem {
 		c.blueGreen(*spec.Strategy.BlueGreen, spec.RevisionHistoryLimit)
 	}
 	c.pods(spec)
+	c.experimentSteps(spec)
 	if spec.Supersede != "" && spec.Supersede != v1alpha1.SupersedeAlways && spec.Supersede != v1alpha1.SupersedeWait {
 		c.add("spec.supersede", "%q is neither Always nor Wait", spec.Supersede)
 	}

@@ -170,6 +170,9 @@ const (
 // ReasonExperimentCreated is Argo's, of a Rollout's event.
 const ReasonExperimentCreated = "ExperimentCreated"
 
+// ReasonNameTaken: the name of what is to be made is somebody else's.
+const ReasonNameTaken = "NameTaken"
+
 // Reasons of Experiment conditions and events, beside ReasonInvalidSpec and those of
 // phases (Experiment<Phase>) and versions (Template<Status>).
 const (

@@ -78,6 +78,7 @@ func (s refs) namedByRollout(r *v1alpha1.Rollout) {
 		}
 		for _, step := range canary.Steps {
 			s.analysis(r.Namespace, step.Analysis)
+			s.experiment(r.Namespace, step.Experiment)
 		}
 	}
 	if blueGreen := r.Spec.Strategy.BlueGreen; blueGreen != nil {
@@ -96,6 +97,15 @@ func (s refs) services(namespace string, names ...string) {
 func (s refs) analysis(namespace string, a *v1alpha1.RolloutAnalysis) {
 	if a != nil {
 		s.templates(namespace, a.Templates)
+	}
+}
+
+func (s refs) experiment(namespace string, step *v1alpha1.RolloutExperimentStep) {
+	if step == nil {
+		return
+	}
+	for _, a := range step.Analyses {
+		s.templates(namespace, []v1alpha1.AnalysisTemplateRef{{TemplateName: a.TemplateName, ClusterScope: a.ClusterScope}})
 	}
 }
 
