@@ -21,6 +21,8 @@ type belongings struct {
 	pods    []corev1.Pod
 	runs    []v1alpha1.AnalysisRun
 	reverts []v1alpha1.Revert
+
+	experiments []v1alpha1.Experiment
 	// sources say which commit declared a template first.
 	sources []appsv1.ControllerRevision
 }
@@ -35,6 +37,7 @@ func readBelongings(ctx context.Context, c client.Reader, s scope) (belongings, 
 	var pods corev1.PodList
 	var runs v1alpha1.AnalysisRunList
 	var reverts v1alpha1.RevertList
+	var experiments v1alpha1.ExperimentList
 	var sources appsv1.ControllerRevisionList
 	hashed := client.HasLabels{v1alpha1.TemplateHashLabel}
 	var named client.ListOption = client.HasLabels{v1alpha1.RolloutNameLabel}
@@ -47,13 +50,13 @@ func readBelongings(ctx context.Context, c client.Reader, s scope) (belongings, 
 		with client.ListOption
 	}{
 		{"ReplicaSets", &sets, hashed}, {"Pods", &pods, hashed},
-		{"AnalysisRuns", &runs, named}, {"Reverts", &reverts, named}, {"ControllerRevisions", &sources, named},
+		{"AnalysisRuns", &runs, named}, {"Experiments", &experiments, named}, {"Reverts", &reverts, named}, {"ControllerRevisions", &sources, named},
 	} {
 		if err := c.List(ctx, read.list, client.InNamespace(s.namespace), read.with); err != nil {
 			return belongings{}, fmt.Errorf("listing %s: %w", read.kind, explained(err))
 		}
 	}
-	return belongings{sets: sets.Items, pods: pods.Items, runs: runs.Items, reverts: reverts.Items, sources: sources.Items}, nil
+	return belongings{sets: sets.Items, pods: pods.Items, runs: runs.Items, experiments: experiments.Items, reverts: reverts.Items, sources: sources.Items}, nil
 }
 
 // commitsOf names the commit that declared each template, as far as it is known:

@@ -46,6 +46,11 @@ func busy() view {
 			{Name: "shop-bbbbbbbbbb-3-bg", Hash: "bbbbbbbbbb", Phase: v1alpha1.AnalysisPhaseRunning},
 			{Name: "shop-cccccccccc-1-1", Hash: "cccccccccc", Phase: v1alpha1.AnalysisPhaseSuccessful},
 		},
+		Experiments: []experimentView{{Name: "shop-bbbbbbbbbb-3-2", Hash: "bbbbbbbbbb", Phase: v1alpha1.AnalysisPhaseRunning, Message: "all templates are available",
+			Sets: []experimentSetView{{Name: "shop-bbbbbbbbbb-3-2-canary", Hash: "dddddddddd", Status: "Running", Pods: 1, Available: 1, PodList: []podView{
+				{Name: "shop-bbbbbbbbbb-3-2-canary-x", Ready: "1/1", Status: "Running", Created: busyNow.Add(-time.Minute)}}}},
+			Runs: []runView{{Name: "shop-bbbbbbbbbb-3-2-rate", Hash: "bbbbbbbbbb", Phase: v1alpha1.AnalysisPhaseRunning, Metrics: []metricView{{Name: "rate", Phase: v1alpha1.AnalysisPhaseRunning, Values: []string{"[1]"}}}}},
+		}},
 		Reverts: []revertView{
 			{Name: "shop-bbbbbbbbbb-3", Phase: v1alpha1.RevertBlocked, Reason: "Declined", Message: "the server says: protected branch"},
 			{Name: "shop-cccccccccc-2", Phase: v1alpha1.RevertObserved, Commit: "2222222222222222222222222222222222222222"},
@@ -77,7 +82,12 @@ REVISIONS
   |- pod shop-bbbbbbbbbb-7      0/1  CrashLoopBackOff  restarts 3  60m
   |- run shop-bbbbbbbbbb-3-1  Failed  failed (1) > failureLimit (0)
   |    success-rate  Failed  [0.99]  error: connection refused  [0.5]
-  ` + "`" + `- run shop-bbbbbbbbbb-3-bg  Running
+  |- run shop-bbbbbbbbbb-3-bg  Running
+  ` + "`" + `- experiment shop-bbbbbbbbbb-3-2  Running  all templates are available
+       set shop-bbbbbbbbbb-3-2-canary  Running  1 of 1 available
+         pod shop-bbbbbbbbbb-3-2-canary-x  1/1  Running  restarts 0  60s
+       run shop-bbbbbbbbbb-3-2-rate  Running
+         rate  Running  [1]
   -  aaaaaaaaaa  stable  4 of 4 available  1111111  Release v2
 
 RUNS OF OTHER VERSIONS
@@ -133,6 +143,11 @@ func TestGetPrintsStableJSON(t *testing.T) {
       {"name": "success-rate", "phase": "Failed", "values": ["[0.99]", "error: connection refused", "[0.5]"]}]},
     {"name": "shop-bbbbbbbbbb-3-bg", "hash": "bbbbbbbbbb", "phase": "Running"},
     {"name": "shop-cccccccccc-1-1", "hash": "cccccccccc", "phase": "Successful"}],
+  "experiments": [
+    {"name": "shop-bbbbbbbbbb-3-2", "hash": "bbbbbbbbbb", "phase": "Running", "message": "all templates are available", "sets": [
+      {"name": "shop-bbbbbbbbbb-3-2-canary", "hash": "dddddddddd", "status": "Running", "pods": 1, "available": 1, "podList": [
+        {"name": "shop-bbbbbbbbbb-3-2-canary-x", "ready": "1/1", "status": "Running", "restarts": 0, "created": "2026-11-30T11:59:00Z"}]}],
+     "runs": [{"name": "shop-bbbbbbbbbb-3-2-rate", "hash": "bbbbbbbbbb", "phase": "Running", "metrics": [{"name": "rate", "phase": "Running", "values": ["[1]"]}]}]}],
   "reverts": [
     {"name": "shop-bbbbbbbbbb-3", "phase": "Blocked", "reason": "Declined", "message": "the server says: protected branch"},
     {"name": "shop-cccccccccc-2", "phase": "Observed", "commit": "2222222222222222222222222222222222222222"}]
@@ -181,10 +196,18 @@ func TestGetReadsWhatBelongsToTheRollout(t *testing.T) {
 	other.Name, other.UID = "other", "other"
 	run := &v1alpha1.AnalysisRun{Status: v1alpha1.AnalysisRunStatus{Phase: v1alpha1.AnalysisPhaseRunning}}
 	run.Namespace, run.Name, run.Labels = "shop", "run", map[string]string{v1alpha1.RolloutNameLabel: "shop"}
+	experiment := &v1alpha1.Experiment{Status: v1alpha1.ExperimentStatus{Phase: v1alpha1.AnalysisPhaseRunning,
+		TemplateStatuses: []v1alpha1.TemplateStatus{{Name: "canary", Replicas: 1, AvailableReplicas: 1, PodTemplateHash: "dddddddddd"}}}}
+	experiment.Namespace, experiment.Name, experiment.Labels, experiment.UID = "shop", "exp", run.Labels, "exp"
+	measured := run.DeepCopy()
+	measured.Name = "exp-rate"
+	measured.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(experiment, v1alpha1.GroupVersion.WithKind(v1alpha1.ExperimentKind))}
+	tried := &corev1.Pod{}
+	tried.Namespace, tried.Name, tried.Labels = "shop", "exp-canary-1", map[string]string{v1alpha1.TemplateHashLabel: "dddddddddd"}
 	foreign := run.DeepCopy()
 	foreign.Name, foreign.Labels = "foreign", map[string]string{v1alpha1.RolloutNameLabel: "other"}
 	newest := replicaSet(canary, "bbbbbbbbbb", "10", 1)
-	c := cluster(t, canary, other, run, foreign, podOfSet(newest, "shop-1"), kept(canary, "bbbbbbbbbb", "main@sha1:3333333333333333333333333333333333333333", "Release v3"),
+	c := cluster(t, canary, other, run, experiment, measured, tried, foreign, podOfSet(newest, "shop-1"), kept(canary, "bbbbbbbbbb", "main@sha1:3333333333333333333333333333333333333333", "Release v3"),
 		replicaSet(canary, "aaaaaaaaaa", "2", 4), newest, replicaSet(other, "cccccccccc", "3", 9))
 
 	all, err := readBelongings(t.Context(), c, scope{namespace: "shop", name: "shop"})
@@ -202,6 +225,10 @@ func TestGetReadsWhatBelongsToTheRollout(t *testing.T) {
 	}
 	if len(got.Runs) != 1 || got.Runs[0].Name != "run" {
 		t.Errorf("runs: %+v, want the one of this Rollout", got.Runs)
+	}
+	if e := got.Experiments; len(e) != 1 || e[0].Name != "exp" || len(e[0].Runs) != 1 || e[0].Runs[0].Name != "exp-rate" ||
+		len(e[0].Sets) != 1 || e[0].Sets[0].Name != "exp-canary" || len(e[0].Sets[0].PodList) != 1 {
+		t.Errorf("experiments: %+v, want one with its set, its pod and its run", e)
 	}
 	wantSteps := []stepView{{Text: "setWeight 25", State: "done"}, {Text: "pause until promoted", State: "current"}, {Text: "setWeight 50", State: "todo"}}
 	if diff := cmp.Diff(wantSteps, got.Steps); diff != "" {

@@ -104,6 +104,11 @@ func renderVersions(out *strings.Builder, v view, s style) {
 				nodes = append(nodes, runNode(run, s))
 			}
 		}
+		for _, e := range v.Experiments {
+			if e.Hash == version.Hash {
+				nodes = append(nodes, experimentNode(e, s))
+			}
+		}
 		renderNodes(out, nodes, s)
 	}
 }
@@ -163,6 +168,11 @@ func renderLoose(out *strings.Builder, v view, s style) {
 	for _, run := range v.Runs {
 		if !slices.ContainsFunc(v.Versions, func(known versionView) bool { return known.Hash == run.Hash }) {
 			nodes = append(nodes, runNode(run, s))
+		}
+	}
+	for _, e := range v.Experiments {
+		if !slices.ContainsFunc(v.Versions, func(known versionView) bool { return known.Hash == e.Hash }) {
+			nodes = append(nodes, experimentNode(e, s))
 		}
 	}
 	if len(nodes) > 0 {

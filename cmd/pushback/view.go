@@ -32,7 +32,9 @@ type view struct {
 	Steps     []stepView           `json:"steps,omitempty"`
 	Versions  []versionView        `json:"versions"`
 	Runs      []runView            `json:"runs,omitempty"`
-	Reverts   []revertView         `json:"reverts,omitempty"`
+	// Experiments of its steps, newest first.
+	Experiments []experimentView `json:"experiments,omitempty"`
+	Reverts     []revertView     `json:"reverts,omitempty"`
 }
 
 // stepView is one step of the strategy.
@@ -116,11 +118,17 @@ func viewOf(rollout *v1alpha1.Rollout, all belongings) view {
 		return o.GetNamespace() == rollout.Namespace && o.GetLabels()[v1alpha1.RolloutNameLabel] == rollout.Name
 	}
 	for i := range all.runs {
-		if run := &all.runs[i]; named(run) {
+		if run := &all.runs[i]; named(run) && !ofExperiment(run) {
 			out.Runs = append(out.Runs, runOf(run))
 		}
 	}
 	slices.SortFunc(out.Runs, func(a, b runView) int { return newestFirst(a.created, b.created, a.Name, b.Name) })
+	for i := range all.experiments {
+		if e := &all.experiments[i]; named(e) {
+			out.Experiments = append(out.Experiments, experimentOf(e, all))
+		}
+	}
+	slices.SortFunc(out.Experiments, func(a, b experimentView) int { return newestFirst(a.created, b.created, a.Name, b.Name) })
 	for i := range all.reverts {
 		if revert := &all.reverts[i]; named(revert) {
 			out.Reverts = append(out.Reverts, revertOf(revert))
