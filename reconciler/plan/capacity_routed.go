@@ -72,7 +72,8 @@ func heldByStatus(in In, hash string) bool {
 // leaveAt is when a version that is not wanted any more may lose its pods; false
 // while that can't be told.
 func leaveAt(in In, st v1alpha1.RolloutStatus, rs ReplicaSet) (time.Time, bool) {
-	if _, aborted := abortedAt(st, rs.Hash); aborted {
+	_, aborted := abortedAt(st, rs.Hash)
+	if given := rs.ScaleDownAt != nil && !named(in, rs.Hash); aborted && !given { // else another version followed, and its clock runs
 		return abortScaleDown(in, st, rs)
 	}
 	if named(in, rs.Hash) {

@@ -38,7 +38,8 @@ func changes(in In, p Plan) []Event {
 	}
 	paused := func(st v1alpha1.RolloutStatus) bool { return st.Phase == v1alpha1.RolloutPhasePaused }
 	say(paused(is) && !paused(was), false, v1alpha1.ReasonPaused, "Paused at step %s: %s", is.Step, is.Message)
-	say(paused(was) && !paused(is) && !is.Abort && was.Attempt == is.Attempt, false, v1alpha1.ReasonResumed, "Resumed at step %s", is.Step)
+	goesOn := !paused(is) && len(is.PauseConditions) == 0 && !in.Spec.Paused // or else it is only in trouble too
+	say((paused(was) || len(was.PauseConditions) > 0) && goesOn && !is.Abort && was.Attempt == is.Attempt, false, v1alpha1.ReasonResumed, "Resumed at step %s", is.Step)
 	newly := func(reason string) bool { return readyReason(is) == reason && readyReason(was) != reason }
 	for _, reason := range []string{v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonHeld, v1alpha1.ReasonProgressDeadlineExceeded, v1alpha1.ReasonNoSideCanServe} {
 		say(newly(reason), true, reason, "%s", is.Message)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/routers"
 )
 
 // note is what a reader is told: the phase, the sentence, and for the conditions
@@ -71,7 +72,7 @@ func noteAborted(in In, st v1alpha1.RolloutStatus, w weight) (note, bool) {
 	case w.stranded:
 		n.reason, n.stalled = v1alpha1.ReasonNoSideCanServe, true
 		n.message += "; neither side can serve: no pod of the stable version is available, so the traffic stays where it is"
-	case routed(in) && (in.Routing.Err != "" || in.Routing.Canary > 0 || !in.Routing.NoRoutes()):
+	case routed(in) && (in.Routing.Err != "" || in.Routing.Canary > 0 || !in.Routing.NoRoutes() || in.Routing.Verification == routers.VerificationPending):
 		n.message += "; waiting for traffic shift" + because(orEmpty(in.Routing.Err, w.why))
 	}
 	if frozen(in, st) {

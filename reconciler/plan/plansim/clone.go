@@ -11,6 +11,7 @@ import (
 // is shared, and must hold nothing that changes.
 func (c *Cluster) Clone() *Cluster {
 	out := *c
+	out.Spec = *c.Spec.DeepCopy() // pingPong turns the Services in it
 	out.Behaviours, out.Lag = maps.Clone(c.Behaviours), maps.Clone(c.Lag)
 	out.seenAt, out.rivalSeenAt = maps.Clone(c.seenAt), maps.Clone(c.rivalSeenAt)
 	out.attempts, out.waiting = maps.Clone(c.attempts), maps.Clone(c.waiting)
@@ -38,17 +39,16 @@ func (c *Cluster) Clone() *Cluster {
 		out.Source = new(plan.Source)
 		*out.Source = *c.Source
 	}
-	out.history, out.changedAt = clipped(c.history), clipped(c.changedAt)
+	out.history, out.changedAt = copied(c.history), copied(c.changedAt)
 	out.Transcript, out.Violations = slices.Clip(c.Transcript), slices.Clip(c.Violations)
 	out.Promoted = slices.Clip(c.Promoted)
 	return &out
 }
 
-// clipped are lists that grow by appending alone: what is there is shared.
-func clipped[T any](lists map[string][]T) map[string][]T {
+func copied[T any](lists map[string][]T) map[string][]T {
 	out := make(map[string][]T, len(lists))
 	for kind, list := range lists {
-		out[kind] = slices.Clip(list)
+		out[kind] = slices.Clone(list)
 	}
 	return out
 }

@@ -109,6 +109,7 @@ type Cluster struct {
 	rivalSeenAt map[string]int
 	wakeAt      time.Time
 	last        string
+	edits       int                  // of the routing by hand, which are watched
 	ended       Fault                // of the pass that is being carried out
 	refused     bool                 // by the router, this once
 	downUntil   time.Time            // no controller runs
@@ -223,12 +224,14 @@ func (c *Cluster) LoseStatus() {
 // SetWeight edits the route by hand.
 func (c *Cluster) SetWeight(weight int32) {
 	c.note("person", "sets the canary's weight to %d", weight)
+	c.edits++
 	c.applySplit(weight, c.route.routes)
 }
 
 // EditRoutes edits what the managed routes are copies of, or takes one away.
 func (c *Cluster) EditRoutes() {
 	c.note("person", "edits the route that is routed through")
+	c.edits++
 	c.route.differ = true
 	c.changed("route")
 }

@@ -49,7 +49,7 @@ func (c *Cluster) down() bool { return c.Now.Before(c.downUntil) }
 
 // digest changes with everything that a watch tells.
 func (c *Cluster) digest() string {
-	text := fmt.Sprintf("%d/%d/%d", c.version, c.generation, len(c.Verbs))
+	text := fmt.Sprintf("%d/%d/%d/%d", c.version, c.generation, len(c.Verbs), c.edits)
 	for _, kind := range kinds {
 		if kind != "route" { // its verification may change without an event
 			text += fmt.Sprintf("/%d", c.seenNow(kind))

@@ -176,6 +176,9 @@ func (c *Cluster) work() {
 func (c *Cluster) tickRoute() {
 	if !reflect.DeepEqual(c.newest("route"), c.snapshot("route")) { // the data plane has it now
 		c.changed("route")
+		if c.Verifies {
+			c.note("route", "the data plane has %d%s", c.route.weight, c.unit())
+		}
 	}
 }
 

@@ -92,6 +92,9 @@ func (c *Cluster) tickSet(hash string) {
 	before := s.ReplicaSet
 	s.Replicas, s.Available = int32(len(s.pods)), c.AvailablePods(hash)
 	s.Ready, s.Observed = s.Available, true
+	if before.Available != s.Available {
+		c.note("pods", "%d of %d of %s are available", s.Available, s.Desired, hash)
+	}
 	if before.Replicas != s.Replicas || before.Available != s.Available || !before.Observed {
 		s.version++
 		c.changed("sets")
