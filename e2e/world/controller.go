@@ -77,6 +77,14 @@ func (w *World) awaitReady(ctx context.Context, name, url string, process *child
 	return nil
 }
 
+// ControllerPid is the process id of a controller that runs; 0 when it doesn't.
+func (w *World) ControllerPid(name string) int {
+	if process := w.controllers[name]; process != nil {
+		return process.Pid()
+	}
+	return 0
+}
+
 // ControllerLog is the path of a controller's log.
 func (w *World) ControllerLog(name string) string { return filepath.Join(w.Dir, name+".log") }
 
