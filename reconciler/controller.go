@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -29,6 +30,9 @@ type Reconciler struct {
 	Events events.EventRecorder
 	// RouterFor gives the router that a Rollout names; nil and no error when it names none.
 	RouterFor func(*v1alpha1.RolloutTrafficRouting) (routers.Router, error)
+	// Workloads is the cache that is watched for what spec.workloadRef may name; nil for
+	// the manager's. Only metadata is kept in it.
+	Workloads cache.Cache
 	// Metrics takes in what becomes of Rollouts; nil takes in nothing.
 	Metrics *metrics.Recorder
 	// Now is the clock.

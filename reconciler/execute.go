@@ -25,7 +25,7 @@ func (r *Reconciler) execute(ctx context.Context, seen *observed, decided plan.P
 	steps := []func(context.Context, *observed, plan.Plan) error{
 		r.executeRouting, r.executeServices, r.executeReplicaSets, r.executePrune,
 		r.executeStatus, r.executeRuns, r.executeExperiments, r.executeProbes, r.executeRevert,
-		r.executeEvictions,
+		r.executeEvictions, r.executeWorkloads, r.executeFinalizer,
 	}
 	for _, step := range steps {
 		if err := step(ctx, seen, decided); err != nil {
@@ -194,6 +194,7 @@ func (r *Reconciler) executeStatus(ctx context.Context, seen *observed, decided 
 	if err := persist.Status(ctx, r.Client, seen.rollout, next, v1alpha1.FieldManagerRollout); err != nil {
 		return fmt.Errorf("persisting the status: %w", err)
 	}
+	seen.rollout.ResourceVersion = next.ResourceVersion // what is written after it follows from it
 	r.record(seen, decided)
 	return nil
 }

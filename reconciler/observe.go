@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,7 +24,8 @@ import (
 // observed is the input of a decision with the objects that it was read from, so
 // that every write can carry the uid and resourceVersion of what was read.
 type observed struct {
-	in      plan.In
+	in plan.In
+	// rollout has the template of its workloadRef, and the selector if it has none.
 	rollout *v1alpha1.Rollout
 	sets    map[string]*appsv1.ReplicaSet // by template hash
 	runs    map[string]*v1alpha1.AnalysisRun
@@ -32,6 +34,10 @@ type observed struct {
 	pods        map[string]types.UID // by name, while a restart is under way
 	router      routers.Router
 	target      routers.Target
+	// workloads are what spec.workloadRef names and what was scaled down, by kind and name.
+	workloads map[string]*unstructured.Unstructured
+	// fixedHash is the version whose template stands in for one that can't be read.
+	fixedHash string
 	// templates are the AnalysisTemplates that the spec names, merged per use.
 	templates templates
 }
@@ -51,11 +57,8 @@ func (r *Reconciler) observe(ctx context.Context, rollout *v1alpha1.Rollout) (*o
 	if rollout.Spec.Replicas != nil {
 		seen.in.Replicas = *rollout.Spec.Replicas
 	}
-	for _, p := range validation.Rollout(rollout.Spec) {
-		seen.in.Invalid = append(seen.in.Invalid, p.String())
-	}
 	steps := []func(context.Context, *observed) error{
-		r.observeSource, r.observeTemplate, r.observeReplicaSets, r.observeSides, r.observeRouting,
+		r.observeSource, r.observeWorkloads, r.observeSpec, r.observeTemplate, r.observeReplicaSets, r.observeSelector, r.observeSides, r.observeRouting,
 		r.observeServices, r.observeTemplates, r.observeRuns, r.observeExperiments, r.observeReverts, r.observeDryRun,
 		r.observePods,
 	}
@@ -65,6 +68,14 @@ func (r *Reconciler) observe(ctx context.Context, rollout *v1alpha1.Rollout) (*o
 		}
 	}
 	return seen, nil
+}
+
+// observeSpec says what is wrong with the spec, once its template is known.
+func (r *Reconciler) observeSpec(_ context.Context, seen *observed) error {
+	for _, p := range validation.Resolved(seen.rollout.Spec) {
+		seen.in.Invalid = append(seen.in.Invalid, p.String())
+	}
+	return nil
 }
 
 func verbs(rollout *v1alpha1.Rollout) map[string]string {
@@ -123,6 +134,9 @@ func (r *Reconciler) observeTemplate(_ context.Context, seen *observed) error {
 	}
 	byTrailer := seen.in.Template.Irreversible && seen.in.Source.Hash == hash
 	byTemplate := marked.Metadata.Annotations[v1alpha1.IrreversibleAnnotation] == "true"
+	if seen.fixedHash != "" {
+		hash = seen.fixedHash
+	}
 	seen.in.Template = plan.Template{Hash: hash, Irreversible: byTrailer || byTemplate}
 	return nil
 }

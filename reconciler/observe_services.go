@@ -89,7 +89,7 @@ func (r *Reconciler) observeService(ctx context.Context, seen *observed, from cl
 // would take traffic into nothing.
 func selectorProblem(service *corev1.Service, rollout *v1alpha1.Rollout) string {
 	labels, err := templateLabels(rollout)
-	if err != nil {
+	if err != nil || rollout.Spec.Template == nil {
 		return "" // said elsewhere
 	}
 	if len(service.Spec.Selector) == 0 {

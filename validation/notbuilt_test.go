@@ -96,6 +96,7 @@ func builtRollout() []string {
 	const canary = "spec.strategy.canary"
 	return slices.Concat(builtRevert, analysisRef(canary+".steps[].analysis"), analysisRef(canary+".analysis"), builtBlueGreen(), builtExperimentStep(), []string{
 		"spec.replicas", "spec.selector", "spec.template", "spec.minReadySeconds", "spec.revisionHistoryLimit", "spec.paused", "spec.restartAt",
+		"spec.workloadRef.apiVersion", "spec.workloadRef.kind", "spec.workloadRef.name", "spec.workloadRef.scaleDown",
 		"spec.progressDeadlineSeconds", "spec.progressDeadlineAbort", "spec.supersede", "spec.rollbackWindow.revisions",
 		"spec.analysis.successfulRunHistoryLimit", "spec.analysis.unsuccessfulRunHistoryLimit",
 		canary + ".canaryService", canary + ".stableService", canary + ".maxSurge", canary + ".maxUnavailable",

@@ -74,6 +74,7 @@ func (c *collector) template(spec v1alpha1.RolloutSpec) {
 		if spec.Template != nil {
 			c.add("spec.template", "set exactly one of template and workloadRef")
 		}
+		c.workload(*spec.WorkloadRef, spec.Selector)
 		return
 	}
 	selector := c.selector(spec.Selector)

@@ -99,6 +99,12 @@ var refusals = map[string]struct {
 		good: goodRollout, set: map[string]string{"spec.workloadRef": "{apiVersion: apps/v1, kind: Deployment, name: web}"}},
 	"selector is required unless workloadRef is set": {
 		good: goodRollout, set: map[string]string{"spec.selector": ""}},
+	"a PodTemplate has no selector: set spec.selector": {
+		good: goodRollout, set: map[string]string{"spec.selector": "", "spec.template": "", "spec.workloadRef": "{apiVersion: v1, kind: PodTemplate, name: web}"}},
+	"apiVersion must be apps/v1 for a Deployment or ReplicaSet, and v1 for a PodTemplate": {
+		good: goodRollout, set: map[string]string{"spec.template": "", "spec.workloadRef": "{apiVersion: v1, kind: Deployment, name: web}"}},
+	"a PodTemplate has no pods that could be scaled down: leave scaleDown out": {
+		good: goodRollout, set: map[string]string{"spec.template": "", "spec.workloadRef": "{apiVersion: v1, kind: PodTemplate, name: web, scaleDown: onsuccess}"}},
 	"selector can't be changed: pods of the old selector would be taken for nobody's": {
 		good: goodRollout, set: map[string]string{"spec.selector": "{matchLabels: {app: other}}"}, later: true},
 	"progressDeadlineSeconds must be greater than minReadySeconds": {

@@ -62,9 +62,18 @@ const (
 	ExperimentTemplateAnnotation = "pushback.dev/experiment-template"
 	// PruneAnnotation with the value "disabled" keeps an object that left Git.
 	PruneAnnotation = "pushback.dev/prune"
+	// WorkloadAnnotation on a Deployment or ReplicaSet that spec.workloadRef names, and
+	// that is scaled down in favour of the Rollout, is a JSON object: whose it is, the
+	// replicas that it had before and gets back, and those that it was given. While it
+	// is there, spec.replicas belongs to the Rollout's controller, and gitsync leaves it out.
+	WorkloadAnnotation = "pushback.dev/workload"
 	// ReconcileAnnotation with the value "disabled" makes gitsync leave an object alone.
 	ReconcileAnnotation = "pushback.dev/reconcile"
 )
+
+// WorkloadFinalizer on a Rollout keeps it until the workload that it has scaled down
+// serves again. It is there only while one is scaled down.
+const WorkloadFinalizer = "pushback.dev/workload"
 
 // Values of RoleAnnotation.
 const (
@@ -131,6 +140,9 @@ const (
 	PausedCondition = "Paused"
 	// InvalidSpecCondition is Argo's: True while the spec can't be used; absent otherwise.
 	InvalidSpecCondition = "InvalidSpec"
+	// WorkloadHasScalerCondition is True while an autoscaler sizes the workload that
+	// spec.workloadRef.scaleDown scales down: two would; absent otherwise.
+	WorkloadHasScalerCondition = "WorkloadHasScaler"
 )
 
 // Reasons of Rollout conditions and events.
@@ -165,6 +177,8 @@ const (
 	ReasonReverted                 = "Reverted"
 	ReasonVerbRefused              = "VerbRefused"
 	ReasonRestarted                = "RolloutRestarted"
+	ReasonScalingWorkload          = "ScalingWorkload"
+	ReasonTwoScalers               = "TwoScalers"
 )
 
 // ReasonExperimentCreated is Argo's, of a Rollout's event.

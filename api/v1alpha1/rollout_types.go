@@ -43,6 +43,7 @@ type RolloutList struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.template) != has(self.workloadRef)",message="set exactly one of template and workloadRef"
 // +kubebuilder:validation:XValidation:rule="has(self.workloadRef) || has(self.selector)",message="selector is required unless workloadRef is set"
+// +kubebuilder:validation:XValidation:rule="!has(self.workloadRef) || self.workloadRef.kind != 'PodTemplate' || has(self.selector)",message="a PodTemplate has no selector: set spec.selector"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.selector) || (has(self.selector) && self.selector == oldSelf.selector)",message="selector can't be changed: pods of the old selector would be taken for nobody's"
 // +kubebuilder:validation:XValidation:rule="!has(self.progressDeadlineSeconds) || self.progressDeadlineSeconds > (has(self.minReadySeconds) ? self.minReadySeconds : 0)",message="progressDeadlineSeconds must be greater than minReadySeconds"
 type RolloutSpec struct {
@@ -65,7 +66,8 @@ type RolloutSpec struct {
 	// +optional
 	Template *runtime.RawExtension `json:"template,omitempty"`
 
-	// WorkloadRef takes the template and selector from another workload.
+	// WorkloadRef takes the template, and the selector where the spec has none, from a
+	// workload in the same namespace. A change of its template starts a rollout.
 	// +optional
 	WorkloadRef *ObjectRef `json:"workloadRef,omitempty"`
 
@@ -131,7 +133,17 @@ const (
 	SupersedeWait   SupersedePolicy = "Wait"
 )
 
+// The values of spec.workloadRef.scaleDown.
+const (
+	ScaleDownNever         = "never"
+	ScaleDownOnSuccess     = "onsuccess"
+	ScaleDownProgressively = "progressively"
+)
+
 // ObjectRef names a workload that holds a pod template.
+//
+// +kubebuilder:validation:XValidation:rule="self.apiVersion == (self.kind == 'PodTemplate' ? 'v1' : 'apps/v1')",message="apiVersion must be apps/v1 for a Deployment or ReplicaSet, and v1 for a PodTemplate"
+// +kubebuilder:validation:XValidation:rule="self.kind != 'PodTemplate' || !has(self.scaleDown) || self.scaleDown == 'never'",message="a PodTemplate has no pods that could be scaled down: leave scaleDown out"
 type ObjectRef struct {
 	// APIVersion of the workload: apps/v1 or v1.
 	APIVersion string `json:"apiVersion"`
@@ -139,8 +151,14 @@ type ObjectRef struct {
 	// +kubebuilder:validation:Enum=Deployment;ReplicaSet;PodTemplate
 	Kind string `json:"kind"`
 	// Name of the workload, in the Rollout's namespace.
+	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
-	// ScaleDown says when the workload itself is scaled to 0. Default never.
+	// ScaleDown says when the workload itself is scaled to 0: never (the default);
+	// onsuccess, when the Rollout is Healthy; or progressively, by as many pods as the
+	// Rollout has available, and to 0 when it is Healthy. The replicas that it had are
+	// noted on it (annotation pushback.dev/workload), and it gets them back when this
+	// goes back to never, names another workload, or the Rollout is deleted: then the
+	// Rollout's own pods stay until the workload's are available.
 	// +kubebuilder:validation:Enum=never;onsuccess;progressively
 	// +optional
 	ScaleDown string `json:"scaleDown,omitempty"`

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "encoding/json"
+
 // Source is the value of SourceAnnotation, as JSON: what gitsync knows of the
 // template that Git declares. It is written when Hash or Retry changes, and only
 // then, so that an unrelated commit changes nothing.
@@ -19,6 +21,21 @@ type Source struct {
 	Irreversible bool `json:"irreversible,omitempty"`
 	// GitSync that applied it, as <namespace>/<name>.
 	GitSync string `json:"gitsync"`
-	// File in the repository that holds the Rollout.
+	// File in the repository that holds the Rollout, or the workload that it takes its
+	// template from.
 	File string `json:"file,omitempty"`
+	// Template as Git declares it, of a Rollout with a workloadRef: the one in the
+	// workload has the API server's defaults in it, which change with its version.
+	// Absent otherwise.
+	Template json.RawMessage `json:"template,omitempty"`
+}
+
+// WorkloadHold is the value of WorkloadAnnotation, as JSON.
+type WorkloadHold struct {
+	// Rollout that scales the workload down, in the same namespace.
+	Rollout string `json:"rollout"`
+	// Replicas that the workload had, and gets back.
+	Replicas int32 `json:"replicas"`
+	// Set are the replicas that it was given last: others are somebody else's wish.
+	Set int32 `json:"set"`
 }

@@ -5,12 +5,14 @@ package main
 // ServiceAccount that the GitSync names, never with these.
 //
 // What the project's own kinds need. Specs are people's: the controller writes
-// statuses, creates AnalysisRuns, Experiments and Reverts, and ends runs.
+// statuses, a finalizer while a workload is scaled down, creates AnalysisRuns,
+// Experiments and Reverts, and ends runs.
 //
 // +kubebuilder:rbac:groups=pushback.dev,resources=rollouts;gitsyncs;analysistemplates;clusteranalysistemplates;analysisruns;experiments;reverts,verbs=get;list;watch
 // +kubebuilder:rbac:groups=pushback.dev,resources=rollouts/status;gitsyncs/status;analysisruns/status;experiments/status;reverts/status,verbs=patch
 // +kubebuilder:rbac:groups=pushback.dev,resources=analysisruns,verbs=create;patch;delete
 // +kubebuilder:rbac:groups=pushback.dev,resources=reverts,verbs=create;delete
+// +kubebuilder:rbac:groups=pushback.dev,resources=rollouts,verbs=patch
 // +kubebuilder:rbac:groups=pushback.dev,resources=experiments,verbs=create;patch;delete
 // +kubebuilder:rbac:groups=pushback.dev,resources=rollouts/finalizers;experiments/finalizers,verbs=update
 //
@@ -19,6 +21,11 @@ package main
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
+//
+// What spec.workloadRef names: its template is read, and its size is changed.
+//
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=podtemplates,verbs=get;list;watch
 //
 // Restarts: pods are evicted, so that PodDisruptionBudgets are honoured.
 //
@@ -30,7 +37,7 @@ package main
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=get;list
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;patch
 //
-// Whether a scaler owns the size of a Rollout.
+// Whether a scaler owns the size of a Rollout, or of a workload.
 //
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list
 //

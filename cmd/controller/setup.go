@@ -59,6 +59,28 @@ func cacheOptions(namespaces []string) cache.Options {
 	return options
 }
 
+// workloadCache keeps the metadata of what spec.workloadRef may name. ReplicaSets
+// are those that are neither a Deployment's nor ours; the manager's cache holds
+// ours alone.
+func workloadCache(mgr ctrl.Manager, namespaces []string) (cache.Cache, error) {
+	free := labels.NewSelector()
+	for _, key := range []string{v1alpha1.TemplateHashLabel, appsv1.DefaultDeploymentUniqueLabelKey} {
+		absent, err := labels.NewRequirement(key, selection.DoesNotExist, nil)
+		if err != nil {
+			panic(err) // constants
+		}
+		free = free.Add(*absent)
+	}
+	options := cacheOptions(namespaces)
+	options.Scheme, options.Mapper, options.HTTPClient = mgr.GetScheme(), mgr.GetRESTMapper(), mgr.GetHTTPClient()
+	options.ByObject = map[client.Object]cache.ByObject{&appsv1.ReplicaSet{}: {Label: free}}
+	workloads, err := cache.New(mgr.GetConfig(), options)
+	if err != nil {
+		return nil, fmt.Errorf("making the cache of workloads: %w", err)
+	}
+	return workloads, mgr.Add(workloads)
+}
+
 // now is the clock of every controller: whole seconds, as the API server keeps them.
 func now() time.Time { return metav1.Now().Rfc3339Copy().Time }
 
@@ -76,8 +98,12 @@ func setUp(mgr ctrl.Manager, s settings) error {
 	if err := ctrlmetrics.Registry.Register(recorder); err != nil {
 		return fmt.Errorf("registering the metrics of Rollouts: %w", err)
 	}
+	workloads, err := workloadCache(mgr, s.namespaces)
+	if err != nil {
+		return err
+	}
 	rollouts := &reconciler.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workloads: workloads,
 		Events:    mgr.GetEventRecorder("pushback-rollout"),
 		RouterFor: routerFor, Metrics: recorder, Now: now,
 	}

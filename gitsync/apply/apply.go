@@ -24,6 +24,10 @@ type run struct {
 	in     In
 	claims claims
 	scaled map[types.NamespacedName]bool
+	// workloads of the tree that Rollouts may take their templates from.
+	workloads map[ref]*object
+	// skipped are the objects that are left alone.
+	skipped refs
 	// failed are the objects that could not be applied, for the Rollouts that name them.
 	failed refs
 	// noted is the inventory as it was intended last: what may exist by our doing.
@@ -44,8 +48,9 @@ func (a *Applier) Apply(ctx context.Context, in In) (Out, error) {
 	if err != nil {
 		return Out{}, err
 	}
-	r := &run{Applier: a, in: in, failed: refs{}, noted: maps.Clone(old)}
+	r := &run{Applier: a, in: in, failed: refs{}, skipped: refs{}, noted: maps.Clone(old)}
 	stages := r.prepareAll()
+	r.workloads = workloadsOf(stages)
 	if err := r.readCluster(ctx, stages); err != nil {
 		return Out{}, err
 	}
@@ -209,6 +214,7 @@ func (r *run) apply(ctx context.Context, o *object) {
 		r.failPrepared(o, err)
 		return
 	}
+	r.skipped[o.id()] = done.action == Skipped
 	r.remember(o, done, of)
 	r.out.Changes = append(r.out.Changes, Change{Object: o.id().String(), Action: done.action})
 }

@@ -26,7 +26,8 @@ func SourceName(rollout, hash string) string { return rollout + "-" + hash }
 // keepSource keeps the files that the render read for a template, once per hash:
 // the data of a ControllerRevision can't change, and any files that render to
 // the template are good to go back to.
-func (a *Applier) keepSource(ctx context.Context, in In, o *object, rollout *unstructured.Unstructured, hash string) error {
+func (a *Applier) keepSource(ctx context.Context, in In, o *object, rollout *unstructured.Unstructured, version version) error {
+	hash := version.hash
 	key := types.NamespacedName{Namespace: rollout.GetNamespace(), Name: SourceName(rollout.GetName(), hash)}
 	var kept appsv1.ControllerRevision
 	err := a.Own.Get(ctx, key, &kept)
@@ -45,7 +46,7 @@ func (a *Applier) keepSource(ctx context.Context, in In, o *object, rollout *uns
 			return fmt.Errorf("replacing the kept source: %w", err)
 		}
 	}
-	packed, err := PackSource(in.Commit.Revision, in.Sources(o.Object))
+	packed, err := PackSource(in.Commit.Revision, version.files(in, o))
 	if err != nil {
 		return err
 	}

@@ -86,12 +86,18 @@ func (r *run) digestOf(o *object) (digest, error) {
 		Declared map[string]any
 		Claims   []routers.Target
 		Scaled   bool
+		Version  string
 		Retry    []string
 	}{Declared: o.declared.Object}
 	for _, claim := range r.claims[o.id()] {
 		made.Claims = append(made.Claims, claim.target)
 	}
 	if isRollout(o.declared) {
+		version, err := r.versionOf(o)
+		if err != nil {
+			return digest{}, err
+		}
+		made.Version = version.hash
 		made.Scaled = r.scaled[types.NamespacedName{Namespace: o.declared.GetNamespace(), Name: o.declared.GetName()}]
 		for _, commit := range r.in.commits() {
 			for _, hash := range commit.Retry {

@@ -3,6 +3,8 @@ package apply
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/routers"
 )
@@ -61,8 +63,12 @@ func (s refs) namedByVolumes(namespace string, spec map[string]any) {
 	}
 }
 
-// namedByRollout adds the Services, routes and templates that a Rollout names.
+// namedByRollout adds the workload, Services, routes and templates that a Rollout names.
 func (s refs) namedByRollout(r *v1alpha1.Rollout) {
+	if workload := r.Spec.WorkloadRef; workload != nil {
+		gvk := schema.FromAPIVersionAndKind(workload.APIVersion, workload.Kind)
+		s.add(gvk.Group, gvk.Kind, r.Namespace, workload.Name)
+	}
 	if canary := r.Spec.Strategy.Canary; canary != nil {
 		s.services(r.Namespace, canary.StableService, canary.CanaryService)
 		if canary.PingPong != nil {

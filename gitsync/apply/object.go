@@ -33,6 +33,9 @@ func (r *run) applyObject(ctx context.Context, o *object, of digest) (outcome, e
 	if err != nil {
 		return outcome{}, err
 	}
+	if declared, claimed, err = overlayHeld(declared, live, claimed); err != nil {
+		return outcome{}, err
+	}
 	return r.write(ctx, declared, live, claimed)
 }
 

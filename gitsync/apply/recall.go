@@ -92,7 +92,8 @@ func (r *run) recalls(o *object, of digest) bool {
 	if !isRollout(o.declared) {
 		return true
 	}
-	_, hash, err := templateOf(o.declared)
+	version, err := r.versionOf(o)
+	hash := version.hash
 	if err != nil || len(r.failed) > 0 {
 		return false
 	}

@@ -20,11 +20,12 @@ import (
 // template came from are kept first, so that no version is ever rolled out that
 // Git can't be brought back to.
 func (r *run) applyRollout(ctx context.Context, o *object, of digest) (outcome, error) {
-	template, hash, err := templateOf(o.declared)
+	version, err := r.versionOf(o)
 	if err != nil {
-		return outcome{}, fmt.Errorf("spec.template: %w", err)
+		return outcome{}, fmt.Errorf("the pod template: %w", err)
 	}
-	if err := r.waitsFor(o, template); err != nil {
+	hash := version.hash
+	if err := r.waitsFor(o, version.template); err != nil {
 		return outcome{}, err
 	}
 	live, err := r.mine(ctx, o)
@@ -35,21 +36,28 @@ func (r *run) applyRollout(ctx context.Context, o *object, of digest) (outcome, 
 	if err != nil {
 		return outcome{}, err
 	}
-	if hash == "" {
+	if version.elsewhere(r.skipped) {
+		// What it was declared as last stands until somebody writes to the workload:
+		// its pods are not to be replaced because Git says nothing of them.
+		if _, source := liveSource(live); source != "" {
+			declared = withAnnotation(declared, v1alpha1.SourceAnnotation, source)
+		}
+	}
+	if hash == "" || version.elsewhere(r.skipped) {
 		return r.write(ctx, declared, live, claimed)
 	}
 	if before, _ := liveSource(live); before.Hash != hash {
-		if err := r.tryTemplate(ctx, o.declared, hash); err != nil {
+		if err := r.tryTemplate(ctx, o.declared, version); err != nil {
 			return outcome{}, err
 		}
 	}
-	source, err := sourceOf(r.in, o, live, hash)
+	source, err := sourceOf(r.in, o, live, version)
 	if err != nil {
 		return outcome{}, err
 	}
 	declared = withAnnotation(declared, v1alpha1.SourceAnnotation, source)
 	if live != nil {
-		if err := r.keepSource(ctx, r.in, o, live, hash); err != nil {
+		if err := r.keepSource(ctx, r.in, o, live, version); err != nil {
 			return outcome{}, err
 		}
 		if r.in.Memory.holds(o.id(), live, of) {
@@ -60,7 +68,7 @@ func (r *run) applyRollout(ctx context.Context, o *object, of digest) (outcome, 
 	if err != nil || live != nil || written.object == nil {
 		return written, err
 	}
-	return written, r.keepSource(ctx, r.in, o, written.object, hash)
+	return written, r.keepSource(ctx, r.in, o, written.object, version)
 }
 
 func withAnnotation(u *unstructured.Unstructured, key, value string) *unstructured.Unstructured {
@@ -101,23 +109,21 @@ func (r *run) waitsFor(o *object, template map[string]any) error {
 
 // tryTemplate asks the API server whether pods can be made from a new template:
 // a strict dry run of its ReplicaSet, which names unknown fields.
-func (r *run) tryTemplate(ctx context.Context, declared *unstructured.Unstructured, hash string) error {
-	template, _, _ := unstructured.NestedFieldCopy(declared.Object, "spec", "template")
-	selector, found, _ := unstructured.NestedFieldCopy(declared.Object, "spec", "selector")
-	if !found {
+func (r *run) tryTemplate(ctx context.Context, declared *unstructured.Unstructured, v version) error {
+	if v.selector == nil {
 		return nil
 	}
 	set := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "ReplicaSet",
-		"metadata": map[string]any{"namespace": declared.GetNamespace(), "name": SourceName(declared.GetName(), hash)},
-		"spec":     map[string]any{"replicas": int64(0), "selector": selector, "template": template},
+		"metadata": map[string]any{"namespace": declared.GetNamespace(), "name": SourceName(declared.GetName(), v.hash)},
+		"spec":     map[string]any{"replicas": int64(0), "selector": v.selector, "template": v.template},
 	}}
 	err := r.Own.Create(ctx, set, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict), client.FieldOwner(v1alpha1.FieldManagerGitSync))
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("no pods can be made from spec.template: %w", err)
+		return fmt.Errorf("no pods can be made from %s: %w", v.place(), err)
 	}
 	return nil
 }

@@ -14,26 +14,10 @@ import (
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/gitsync"
-	"github.com/pushback-dev/pushback/templatehash"
 )
 
 // maxSubject is how many characters of a commit's subject are kept.
 const maxSubject = 100
-
-// templateOf returns the pod template that a Rollout declares and its hash. The
-// hash is empty when it declares none.
-func templateOf(rollout *unstructured.Unstructured) (map[string]any, string, error) {
-	template, found, err := unstructured.NestedMap(rollout.Object, "spec", "template")
-	if err != nil || !found {
-		return nil, "", err
-	}
-	text, err := json.Marshal(template)
-	if err != nil {
-		return nil, "", err
-	}
-	hash, err := templatehash.Hash(templatehash.Version, text)
-	return template, hash, err
-}
 
 // sourceOf is the value of the source annotation of a declared Rollout. It is
 // the live one, byte for byte, unless the template's hash has changed, the
@@ -42,12 +26,14 @@ func templateOf(rollout *unstructured.Unstructured) (map[string]any, string, err
 //
 // A change of the template is irreversible when any commit since the last whole
 // apply says so: which of them has changed the template isn't known.
-func sourceOf(in In, o *object, live *unstructured.Unstructured, hash string) (string, error) {
+func sourceOf(in In, o *object, live *unstructured.Unstructured, declared version) (string, error) {
+	hash := declared.hash
 	before, text := liveSource(live)
 	found := in.retries(hash, live)
 	retries := slices.DeleteFunc(slices.Clone(found), before.noted)
 	own := in.GitSync.String()
-	if before.Hash == hash && before.GitSync == own && len(retries) == 0 {
+	sameHolder := (declared.workload != nil) == (len(before.Template) > 0)
+	if before.Hash == hash && before.GitSync == own && len(retries) == 0 && sameHolder {
 		return text, nil
 	}
 	source := v1alpha1.Source{
@@ -64,7 +50,10 @@ func sourceOf(in In, o *object, live *unstructured.Unstructured, hash string) (s
 	if before.Hash != hash || len(retries) > 0 {
 		source.Retry, source.RetryCommits = hashesOf(retries), commitsOf(found)
 	}
-	source.GitSync, source.File = own, o.File
+	source.GitSync, source.File, source.Template = own, declared.declaredIn(o), nil
+	if declared.workload != nil {
+		source.Template = declared.raw
+	}
 	out, err := json.Marshal(source)
 	return string(out), err
 }

@@ -37,6 +37,9 @@ func Tree(objects []gitsync.Object, namespaces Namespaces) error {
 			continue
 		}
 		first[id] = object
+		if _, found := object.GetAnnotations()[v1alpha1.WorkloadAnnotation]; found {
+			errs = append(errs, object.Errorf("metadata.annotations["+v1alpha1.WorkloadAnnotation+"]", "it is written by the controller: leave it out"))
+		}
 		errs = append(errs, ours(object)...)
 	}
 	return errs.OrNil()

@@ -52,13 +52,34 @@ func (h *headState) template() (hash string, found bool, err error) {
 	if err != nil {
 		return "", false, err
 	}
-	for _, o := range made.objects {
-		if identityOf(o, h.w.sync) == h.w.identity() {
-			hash, err := hashOf(o)
-			return hash, true, err
-		}
+	holder := h.w.holder(made.objects)
+	if holder == nil {
+		return "", false, nil
 	}
-	return "", false, nil
+	hash, err = hashOf(*holder)
+	return hash, true, err
+}
+
+// holder is the object that declares the Rollout's template: itself or, with a
+// workloadRef, the workload. Nil when there is no such Rollout or workload.
+func (w *work) holder(objects []gitsync.Object) *gitsync.Object {
+	find := func(id revert.Identity) *gitsync.Object {
+		for i := range objects {
+			if identityOf(objects[i], w.sync) == id {
+				return &objects[i]
+			}
+		}
+		return nil
+	}
+	rollout := find(w.identity())
+	if rollout == nil {
+		return nil
+	}
+	named, found, err := unstructured.NestedStringMap(rollout.Object, "spec", "workloadRef")
+	if err != nil || !found {
+		return rollout
+	}
+	return find(revert.Identity{APIVersion: named["apiVersion"], Kind: named["kind"], Namespace: w.identity().Namespace, Name: named["name"]})
 }
 
 // identity of the Rollout as it is rendered.
@@ -84,8 +105,12 @@ func (w *work) input(ctx context.Context, head *headState, kept map[string][]byt
 	if err != nil {
 		return in, err
 	}
+	holder := w.holder(made.objects)
+	if holder != nil {
+		in.Rollout, in.TemplatePath = identityOf(*holder, w.sync), gitsync.TemplatePath(holder.GetKind())
+	}
 	for _, o := range made.objects {
-		if identityOf(o, w.sync) != in.Rollout {
+		if id := identityOf(o, w.sync); id != in.Rollout && id != w.identity() {
 			continue
 		}
 		for _, source := range made.result.Sources(o) {
@@ -165,10 +190,19 @@ func asRevertObject(o gitsync.Object, sync *v1alpha1.GitSync) (revert.Object, er
 		return revert.Object{}, err
 	}
 	out := revert.Object{Identity: identityOf(o, sync), JSON: text}
-	if o.GetKind() == v1alpha1.RolloutKind && o.GetAPIVersion() == v1alpha1.GroupVersion.String() {
+	if holdsTemplate(o) {
 		out.TemplateHash, err = hashOf(o)
 	}
 	return out, err
+}
+
+// holdsTemplate is true for kinds whose template may be a Rollout's.
+func holdsTemplate(o gitsync.Object) bool {
+	switch o.GetAPIVersion() + " " + o.GetKind() {
+	case v1alpha1.GroupVersion.String() + " " + v1alpha1.RolloutKind, "apps/v1 Deployment", "apps/v1 ReplicaSet", "v1 PodTemplate":
+		return true
+	}
+	return false
 }
 
 // identityOf names an object where it would be applied.
@@ -185,7 +219,7 @@ func identityOf(o gitsync.Object, sync *v1alpha1.GitSync) revert.Identity {
 
 // hashOf is the hash of an object's pod template; empty when it has none.
 func hashOf(o gitsync.Object) (string, error) {
-	template, found, err := unstructured.NestedMap(o.Object, "spec", "template")
+	template, found, err := unstructured.NestedMap(o.Object, gitsync.TemplatePath(o.GetKind())...)
 	if err != nil || !found {
 		return "", err
 	}

@@ -248,12 +248,7 @@ func (c *comparer) source() Identity {
 	return Identity{Kind: c.in.Rollout.Kind, Name: c.in.Rollout.Name, Namespace: c.in.Rollout.Namespace}
 }
 
-func (c *comparer) path() []string {
-	if len(c.in.TemplatePath) > 0 {
-		return c.in.TemplatePath
-	}
-	return []string{"spec", "template"}
-}
+func (c *comparer) path() []string { return c.in.path() }
 
 // other compares a file that is read for the template without holding it.
 func (c *comparer) other(name string, stored *yamledit.File) {

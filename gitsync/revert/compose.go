@@ -65,6 +65,14 @@ type In struct {
 	Others []Render
 }
 
+// path is TemplatePath with its default.
+func (in In) path() []string {
+	if len(in.TemplatePath) > 0 {
+		return in.TemplatePath
+	}
+	return []string{"spec", "template"}
+}
+
 // Outcome is what Compose found: *Edited, *AlreadyReverted, *Superseded,
 // *NoTarget or *Refused.
 type Outcome interface{ outcome() }

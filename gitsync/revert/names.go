@@ -8,18 +8,25 @@ var references = map[string]map[string]string{
 	"Secret":    {"secret": "secretName", "secretRef": "name", "secretKeyRef": "name", "imagePullSecrets": "name"},
 }
 
-// names are the objects of a kind that an object's pod template names.
-func names(raw []byte, kind string) map[string]bool {
-	var object struct {
-		Spec struct {
-			Template any `json:"template"`
-		} `json:"spec"`
-	}
+// names are the objects of a kind that an object's pod template, at path, names.
+func names(raw []byte, path []string, kind string) map[string]bool {
+	var object map[string]any
 	found := map[string]bool{}
 	if json.Unmarshal(raw, &object) == nil {
-		collectNames(object.Spec.Template, references[kind], found)
+		holder, last := container(object, path)
+		collectNames(holder[last], references[kind], found)
 	}
 	return found
+}
+
+// container is the mapping that holds what is at a path, and its key; nil when
+// there is none.
+func container(object map[string]any, path []string) (map[string]any, string) {
+	last := len(path) - 1
+	for _, key := range path[:last] {
+		object, _ = object[key].(map[string]any)
+	}
+	return object, path[last]
 }
 
 func collectNames(value any, fields map[string]string, found map[string]bool) {

@@ -180,11 +180,11 @@ func (p *proof) sameButTemplate(where string, was, is Object) error {
 		return fmt.Errorf("with the edit %s in %s would have template %s, which is neither what it was nor the stable one: %s",
 			is.Identity, where, is.TemplateHash, adviceShared)
 	}
-	a, err := withoutTemplate(was.JSON)
+	a, err := withoutTemplate(was.JSON, p.in.path())
 	if err != nil {
 		return err
 	}
-	b, err := withoutTemplate(is.JSON)
+	b, err := withoutTemplate(is.JSON, p.in.path())
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (p *proof) generatedFor(r rendered, id Identity) bool {
 		return false
 	}
 	for owner, o := range r.objects {
-		if p.isRollout(owner) && owner.Namespace == id.Namespace && names(o.JSON, id.Kind)[id.Name] {
+		if p.isRollout(owner) && owner.Namespace == id.Namespace && names(o.JSON, p.in.path(), id.Kind)[id.Name] {
 			return true
 		}
 	}
@@ -236,11 +236,10 @@ func sameJSON(a, b []byte) (bool, error) {
 	return bytes.Equal(left, right), err
 }
 
-func withoutTemplate(raw []byte) ([]byte, error) {
+func withoutTemplate(raw []byte, path []string) ([]byte, error) {
 	return canonical(raw, func(object map[string]any) {
-		if spec, ok := object["spec"].(map[string]any); ok {
-			delete(spec, "template")
-		}
+		holder, last := container(object, path)
+		delete(holder, last)
 	})
 }
 

@@ -17,7 +17,7 @@ func conditions(in In, st v1alpha1.RolloutStatus, n note) []metav1.Condition {
 	list = append(list, argoConditions(in, st, n)...)
 	if in.Source != nil && in.Template.Hash != "" && in.Source.Hash != in.Template.Hash {
 		list = append(list, condition(v1alpha1.TemplateModifiedCondition, true, "TemplateModified", fmt.Sprintf(
-			"the live template hashes to %s and Git declares %s: somebody edited it", in.Template.Hash, in.Source.Hash)))
+			"the live template hashes to %s and Git declares %s: %s edited it", in.Template.Hash, in.Source.Hash, orEmpty(in.ModifiedBy, "somebody"))))
 	}
 	if held(in, st) {
 		list = append(list, condition(v1alpha1.HeldCondition, true, v1alpha1.ReasonHeld, heldText(*findRejected(st, in.Template.Hash))))
@@ -25,7 +25,7 @@ func conditions(in In, st v1alpha1.RolloutStatus, n note) []metav1.Condition {
 	if c, applies := revertedCondition(st); applies {
 		list = append(list, c)
 	}
-	return stamp(in, list)
+	return stamp(in, append(list, workloadConditions(in)...))
 }
 
 // kstatus are Ready, Reconciling and Stalled (the table of the design, part 4).

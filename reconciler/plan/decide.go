@@ -19,17 +19,17 @@ import (
 // status only.
 func Decide(in In) Plan {
 	in.Now = in.Now.Truncate(time.Second)
-	if in.Spec.Strategy.BlueGreen != nil {
-		return decideBlueGreen(in)
+	switch {
+	case in.Deleting:
+		return farewell(in)
+	case in.Spec.Strategy.BlueGreen != nil:
+		return withWorkloads(in, decideBlueGreen(in))
 	}
-	return decide(in)
+	return withWorkloads(in, decide(in))
 }
 
 // decide is the loop that both strategies share.
 func decide(in In) Plan {
-	if in.Deleting {
-		return Plan{Status: in.Status, Release: routed(in)}
-	}
 	st, events := recall(in)
 	st.Canary.StablePingPong = side(in)
 	note := func(said []Event) { events = append(events, said...) }

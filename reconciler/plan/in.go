@@ -33,6 +33,14 @@ type In struct {
 	// Rollout does not come from a GitSync.
 	Source *Source
 
+	// ModifiedBy names who has edited the live template; empty when unknown.
+	ModifiedBy string
+	// Workloads are the one that spec.workloadRef names, and those that this Rollout
+	// has scaled down before and that have not got their size back.
+	Workloads []Workload
+	// Finalizer is true while the Rollout carries v1alpha1.WorkloadFinalizer.
+	Finalizer bool
+
 	// Invalid lists why the spec can't be used, each naming its field; empty when it can.
 	Invalid []string
 	// Missing lists what the spec names and the cluster lacks (Services, routes,

@@ -35,7 +35,7 @@ func judge(in In, st v1alpha1.RolloutStatus, w weight) note {
 
 func noteInvalid(in In, _ v1alpha1.RolloutStatus, _ weight) (note, bool) {
 	problems := in.Invalid
-	if len(problems) == 0 && in.Template.Hash == "" {
+	if len(problems) == 0 && in.Template.Hash == "" && len(in.Missing) == 0 {
 		problems = []string{"spec.template: it is empty or can't be read"}
 	}
 	return note{phase: v1alpha1.RolloutPhaseDegraded, reason: v1alpha1.ReasonInvalidSpec, stalled: true,

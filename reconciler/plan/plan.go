@@ -50,6 +50,11 @@ type Plan struct {
 	Revert *RevertWant
 	// Evict are pods to evict after the status is persisted.
 	Evict []Eviction
+	// Workloads are to be sized after the status is persisted. Those not named stay as
+	// they are.
+	Workloads []WorkloadWant
+	// Finalizer of the Rollout, which is written last.
+	Finalizer FinalizerWant
 	// Metadata that the versions are to have. Those not named stay as they are. The
 	// pods come last: nothing waits for their labels.
 	Metadata []MetadataWant

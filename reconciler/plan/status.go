@@ -30,6 +30,7 @@ func report(in In, st v1alpha1.RolloutStatus, w weight) v1alpha1.RolloutStatus {
 	st.HPAReplicas, st.Selector = scaled(in, st)
 	st.Git = gitStatus(in, st)
 	st.BlueGreen = blueGreenStatus(in, st)
+	st.WorkloadObservedGeneration = workloadGeneration(in)
 	n := judge(in, st, w)
 	st.Phase, st.Message = n.phase, n.message
 	st.Conditions = conditions(in, st, n)
