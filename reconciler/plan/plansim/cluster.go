@@ -108,7 +108,7 @@ type Cluster struct {
 	// rivalSeenAt is seenAt of the leader that was.
 	rivalSeenAt map[string]int
 	wakeAt      time.Time
-	last        string
+	last        digest
 	edits       int                  // of the routing by hand, which are watched
 	ended       Fault                // of the pass that is being carried out
 	refused     bool                 // by the router, this once

@@ -1,9 +1,9 @@
 package plansim
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -47,15 +47,27 @@ func (c *Cluster) Due() bool {
 // down says that no controller runs.
 func (c *Cluster) down() bool { return c.Now.Before(c.downUntil) }
 
-// digest changes with everything that a watch tells.
-func (c *Cluster) digest() string {
-	text := fmt.Sprintf("%d/%d/%d/%d", c.version, c.generation, len(c.Verbs), c.edits)
-	for _, kind := range kinds {
-		if kind != "route" { // its verification may change without an event
-			text += fmt.Sprintf("/%d", c.seenNow(kind))
+// digest changes with everything that a watch tells. The verification of a route may
+// change without an event, but not an edit of it.
+type digest struct {
+	version, generation int64
+	edits               int
+	seen                [8]int
+	invalid, missing    string
+	deleting            bool
+}
+
+func (c *Cluster) digest() digest {
+	out := digest{
+		version: c.version, generation: c.generation, edits: c.edits,
+		invalid: strings.Join(c.Invalid, "\n"), missing: strings.Join(c.Missing, "\n"), deleting: c.Deleting,
+	}
+	for i, kind := range kinds {
+		if kind != "route" {
+			out.seen[i] = c.seenNow(kind)
 		}
 	}
-	return text + fmt.Sprint(c.Invalid, c.Missing, c.Deleting)
+	return out
 }
 
 // execute carries the plan out. The first effect that is lost or refused ends it,

@@ -1,0 +1,6 @@
+//go:build race
+
+package plan_test
+
+// caseEvery tries one of so many.
+const caseEvery = 25
