@@ -23,6 +23,8 @@ type belongings struct {
 	reverts []v1alpha1.Revert
 
 	experiments []v1alpha1.Experiment
+	// workload of spec.workloadRef; nil when there is none, or for many Rollouts.
+	workload *workloadView
 	// sources say which commit declared a template first.
 	sources []appsv1.ControllerRevision
 }
@@ -106,5 +108,9 @@ func readWhole(ctx context.Context, c client.Reader, key types.NamespacedName) (
 		return nil, belongings{}, err
 	}
 	all, err := readBelongings(ctx, c, scope{namespace: key.Namespace, name: key.Name})
+	if err != nil {
+		return nil, belongings{}, err
+	}
+	all.workload, err = readWorkload(ctx, c, rollout)
 	return rollout, all, err
 }

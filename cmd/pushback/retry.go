@@ -33,18 +33,31 @@ func retryVerb(hash string) verb {
 // retryTarget is the declared template, which is not the current version while it
 // is held: then the current one is the stable one.
 func retryTarget(rollout *v1alpha1.Rollout) (string, error) {
-	if rollout.Spec.Template != nil {
-		hash, err := templatehash.Hash(templatehash.Version, rollout.Spec.Template.Raw)
-		if err != nil {
-			return "", fmt.Errorf("the template of %s: %w", rollout.Name, err)
-		}
-		for _, rejected := range rollout.Status.Rejected {
-			if rejected.Hash == hash && !rejected.Cleared {
-				return hash, nil
-			}
+	hash, err := declaredHash(rollout)
+	if err != nil {
+		return "", err
+	}
+	for _, rejected := range rollout.Status.Rejected {
+		if rejected.Hash == hash && !rejected.Cleared {
+			return hash, nil
 		}
 	}
 	return verb{}.hash(rollout)
+}
+
+// declaredHash is the hash of the template that is declared; empty when that isn't known.
+func declaredHash(rollout *v1alpha1.Rollout) (string, error) {
+	switch {
+	case rollout.Spec.WorkloadRef != nil:
+		return declaredByWorkload(rollout)
+	case rollout.Spec.Template == nil:
+		return "", nil
+	}
+	hash, err := templatehash.Hash(templatehash.Version, rollout.Spec.Template.Raw)
+	if err != nil {
+		return "", fmt.Errorf("the template of %s: %w", rollout.Name, err)
+	}
+	return hash, nil
 }
 
 // retried says whether an attempt has started: not if the version isn't declared.

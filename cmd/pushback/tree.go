@@ -27,6 +27,7 @@ func renderView(v view, s style) string {
 		fmt.Fprintf(&out, "weights  stable %d  canary %d%s\n", v.Weights.Stable.Weight, v.Weights.Canary.Weight, verifiedText(v.Weights.Verified))
 	}
 	fmt.Fprintf(&out, "pods     %d of %d available\n", v.Available, v.Desired)
+	renderWorkload(&out, v.Workload)
 	for _, side := range []struct {
 		name    string
 		version *v1alpha1.GitVersion

@@ -29,9 +29,11 @@ type view struct {
 	Available int32                `json:"available"`
 	Stable    *v1alpha1.GitVersion `json:"stable,omitempty"`
 	Current   *v1alpha1.GitVersion `json:"current,omitempty"`
-	Steps     []stepView           `json:"steps,omitempty"`
-	Versions  []versionView        `json:"versions"`
-	Runs      []runView            `json:"runs,omitempty"`
+	// Workload that the template is taken from; absent when the Rollout has its own.
+	Workload *workloadView `json:"workload,omitempty"`
+	Steps    []stepView    `json:"steps,omitempty"`
+	Versions []versionView `json:"versions"`
+	Runs     []runView     `json:"runs,omitempty"`
 	// Experiments of its steps, newest first.
 	Experiments []experimentView `json:"experiments,omitempty"`
 	Reverts     []revertView     `json:"reverts,omitempty"`
@@ -107,6 +109,7 @@ func summaryOf(rollout *v1alpha1.Rollout) view {
 // viewOf is a Rollout with everything that belongs to it.
 func viewOf(rollout *v1alpha1.Rollout, all belongings) view {
 	out := summaryOf(rollout)
+	out.Workload = all.workload
 	commits := commitsOf(rollout, all.sources)
 	for i := range all.sets {
 		if set := &all.sets[i]; metav1.IsControlledBy(set, rollout) {
