@@ -32,6 +32,11 @@ func (r *Reconciler) executeExperiments(ctx context.Context, seen *observed, dec
 			return fmt.Errorf("ending Experiment %s: %w", name, err)
 		}
 	}
+	for _, name := range decided.FreeExperiments {
+		if err := r.freeExperiment(ctx, seen.experiments[name]); err != nil {
+			return fmt.Errorf("letting the pods of Experiment %s go: %w", name, err)
+		}
+	}
 	for _, name := range decided.PruneExperiments {
 		live, ok := seen.experiments[name]
 		if !ok {
@@ -77,6 +82,12 @@ func renderExperiment(seen *observed, want plan.ExperimentWant, spec v1alpha1.Ex
 	e.Labels = experimentLabels(seen, want)
 	if from := seen.rollout.Annotations[v1alpha1.TranslatedFromAnnotation]; from != "" {
 		e.Annotations = map[string]string{v1alpha1.TranslatedFromAnnotation: from}
+	}
+	if weights := weightsOf(want.Spec); weights != "" && seen.router != nil {
+		if e.Annotations == nil {
+			e.Annotations = map[string]string{}
+		}
+		e.Annotations[v1alpha1.RoutedAnnotation] = weights
 	}
 	e.OwnerReferences = append(e.OwnerReferences, ownerReference(seen.rollout))
 	return e

@@ -12,11 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/e2e/cluster/clustertest"
 	"github.com/pushback-dev/pushback/reconciler/experiment"
+	"github.com/pushback-dev/pushback/routers"
 )
 
 // compareStep runs stable and canary side by side and measures the canary.
@@ -237,4 +241,110 @@ func copyJSON(t *testing.T, in map[string]any) map[string]any {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// backends are the weights of the live route by Service.
+func (l *lab) backends() map[string]string {
+	l.Helper()
+	route := &gatewayv1.HTTPRoute{}
+	if err := l.get("web", route); err != nil {
+		l.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, ref := range route.Spec.Rules[0].BackendRefs {
+		out[string(ref.Name)] = fmt.Sprintf("%d:%d", *ref.Port, *ref.Weight)
+	}
+	return out
+}
+
+// portedTemplate has the port that the Services lead to.
+func portedTemplate(image string) map[string]any {
+	return map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
+		"spec": map[string]any{"containers": []any{map[string]any{"name": "web", "image": image,
+			"ports": []any{map[string]any{"name": "http", "containerPort": int64(8080)}}}}},
+	}
+}
+
+// The versions of an Experiment get their part of stable's traffic while they are
+// available, and keep their pods until nothing is sent to them any more.
+func TestExperimentWithWeights(t *testing.T) {
+	l := newLab(t)
+	l.watchExperiments()
+	l.watch()
+	step := compareStep()
+	for i := range step.Experiment.Templates {
+		step.Experiment.Templates[i].Weight = ptr.To(int32(5 * (i + 1)))
+	}
+	rollout := routedRollout(setWeight(20), step, untilPromoted)
+	rollout.Spec.Template = rawTemplate(podTemplate("web:1"))
+	stable, canary := webService("web-stable"), webService("web-canary")
+	stable.Spec.Ports[0].TargetPort, canary.Spec.Ports[0].TargetPort = intstr.FromString("http"), intstr.FromString("http")
+	l.create(rateOfVersion(), stable, canary, webRoute(), rollout)
+	l.reach("refused without a port", patience, func(r *v1alpha1.Rollout) bool {
+		return strings.Contains(r.Status.Message, "steps[1].experiment.templates[0].weight: its Service needs a port")
+	})
+	l.change(func(r *v1alpha1.Rollout) { r.Spec.Template = rawTemplate(portedTemplate("web:1")) })
+	l.reach("healthy", patience, healthy)
+	l.change(func(r *v1alpha1.Rollout) { r.Spec.Template = rawTemplate(portedTemplate("web:2")) })
+	hash := l.hashOf(portedTemplate("web:2"))
+	run := l.runOf(hash)
+	name := "web-" + hash + "-2-1"
+	want := map[string]string{"web-stable": "80:65", "web-canary": "80:20", name + "-baseline": "8080:5", name + "-canary": "8080:10"}
+	clustertest.Eventually(l, patience, func() error {
+		if diff := cmp.Diff(want, l.backends()); diff != "" {
+			return fmt.Errorf("backends (-want +got):\n%s", diff)
+		}
+		return nil
+	})
+	l.reach("telling of them", patience, func(r *v1alpha1.Rollout) bool {
+		w := r.Status.Canary.Weights
+		return w != nil && len(w.Additional) == 2 && w.Additional[1].Weight == 10 && w.Stable.Weight == 65
+	})
+
+	l.ends(run, v1alpha1.AnalysisPhaseSuccessful, "")
+	clustertest.Eventually(l, patience, func() error {
+		if diff := cmp.Diff(map[string]string{"web-stable": "80:80", "web-canary": "80:20"}, l.backends()); diff != "" {
+			return fmt.Errorf("backends (-want +got):\n%s", diff)
+		}
+		return nil
+	})
+	clustertest.Eventually(l, patience, func() error {
+		e := &v1alpha1.Experiment{}
+		if err := l.get(name, e); err != nil {
+			return err
+		}
+		for _, s := range e.Status.TemplateStatuses {
+			if s.Replicas > 0 || e.Annotations[v1alpha1.RoutedAnnotation] != "" {
+				return fmt.Errorf("%s has %d pods, annotations %v", s.Name, s.Replicas, e.Annotations)
+			}
+		}
+		return nil
+	})
+}
+
+func TestPortsFor(t *testing.T) {
+	port := func(name string, number int32, target intstr.IntOrString) corev1.ServicePort {
+		return corev1.ServicePort{Name: name, Port: number, TargetPort: target}
+	}
+	own := []corev1.ServicePort{port("http", 8080, intstr.IntOrString{}), port("", 9090, intstr.IntOrString{})}
+	cases := map[string]struct {
+		stable corev1.ServicePort
+		want   []routers.ExtraPort
+		ok     bool
+	}{
+		"by number":        {port("", 80, intstr.FromInt32(8080)), []routers.ExtraPort{{Stable: 80, Extra: 8080}}, true},
+		"by name":          {port("", 80, intstr.FromString("http")), []routers.ExtraPort{{Stable: 80, Extra: 8080}}, true},
+		"the same":         {port("", 9090, intstr.IntOrString{}), nil, true},
+		"none of its name": {port("", 80, intstr.FromString("grpc")), nil, false},
+		"none":             {port("", 80, intstr.FromInt32(7070)), nil, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, ok := portsFor([]corev1.ServicePort{tc.stable}, own)
+			if diff := cmp.Diff(tc.want, got); diff != "" || ok != tc.ok {
+				t.Errorf("%v (-want +got):\n%s", ok, diff)
+			}
+		})
+	}
 }

@@ -28,6 +28,9 @@ func (r *Reconciler) observeExperiments(ctx context.Context, seen *observed) err
 		e := &list.Items[i]
 		out := observeExperiment(e)
 		seen.experiments[e.Name] = e
+		if err := r.observeDestinations(ctx, seen, e, &out); err != nil {
+			return err
+		}
 		seen.in.Experiments = append(seen.in.Experiments, out)
 		if out.Attempt != seen.in.Status.Attempt {
 			continue
@@ -58,7 +61,11 @@ func observeExperiment(e *v1alpha1.Experiment) plan.Experiment {
 	out := plan.Experiment{
 		Name: e.Name, Hash: e.Labels[v1alpha1.TemplateHashLabel], Attempt: parseRevision(e.Labels[v1alpha1.AttemptLabel]),
 		Step: int32(parseRevision(e.Labels[v1alpha1.StepIndexLabel])), Phase: e.Status.Phase, Message: e.Status.Message,
-		Terminating: e.Spec.Terminate, Created: e.CreationTimestamp.Time,
+		Terminating: e.Spec.Terminate, Created: e.CreationTimestamp.Time, Routed: e.Annotations[v1alpha1.RoutedAnnotation] != "",
+	}
+	if e.Status.CompletedAt != nil {
+		at := e.Status.CompletedAt.Time
+		out.Completed = &at
 	}
 	if out.Phase == "" {
 		out.Phase = v1alpha1.AnalysisPhasePending
@@ -156,6 +163,9 @@ func makeExperimentSpec(seen *observed, want plan.ExperimentWant, templates map[
 	}
 	for _, t := range want.Spec.Templates {
 		next := v1alpha1.TemplateSpec{Name: t.Name, Replicas: t.Replicas, MinReadySeconds: seen.rollout.Spec.MinReadySeconds, Selector: t.Selector, Service: t.Service}
+		if weightOf(t) > 0 && next.Service == nil {
+			next.Service = &v1alpha1.TemplateService{}
+		}
 		if templates != nil {
 			raw, err := experimentTemplate(templates[versionOf(t, want)], t)
 			if err != nil {

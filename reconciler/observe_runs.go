@@ -65,6 +65,9 @@ func (r *Reconciler) observeTemplates(ctx context.Context, seen *observed) error
 	}
 	for field, step := range experiments {
 		tried[field] = tryExperiment(seen, step)
+		if tried[field] == nil {
+			tried[field] = r.tryWeights(ctx, seen, *step)
+		}
 	}
 	addProblems(seen, tried)
 	return nil

@@ -84,6 +84,9 @@ func (s Split) Check() error {
 	if whole := s.Whole(); s.Stable < 0 || s.Canary < 0 || s.Stable+s.Canary != whole || s.Max < 0 {
 		return fmt.Errorf("the weights %d/%d are not two shares of %d", s.Stable, s.Canary, whole)
 	}
+	if err := s.checkExtras(); err != nil {
+		return err
+	}
 	var names []string
 	for _, route := range s.Routes {
 		if slices.Contains(names, route.Name) {
@@ -148,6 +151,7 @@ const (
 	HeaderRoutes Capability = "setHeaderRoute"
 	MirrorRoutes Capability = "setMirrorRoute"
 	AnyMaxWeight Capability = "maxTrafficWeight"
+	ExtraWeights Capability = "experiment.templates[].weight"
 )
 
 // UnsupportedError says that a router lacks what a Split needs. Nothing was
@@ -182,6 +186,9 @@ func (s Split) Needs() []Capability {
 	if s.Whole() != MaxWeight {
 		add(AnyMaxWeight)
 	}
+	if len(s.Extras) > 0 {
+		add(ExtraWeights)
+	}
 	return out
 }
 
@@ -197,7 +204,7 @@ func Refuse(router string, s Split, can ...Capability) error {
 }
 
 // GatewayAPICan is what the Gateway API router can do.
-var GatewayAPICan = []Capability{HeaderRoutes, MirrorRoutes, AnyMaxWeight}
+var GatewayAPICan = []Capability{HeaderRoutes, MirrorRoutes, AnyMaxWeight, ExtraWeights}
 
 // Supports says whether any router that the settings name can do it. Settings
 // that can't be used name none.

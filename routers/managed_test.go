@@ -29,6 +29,10 @@ func TestSplitCheck(t *testing.T) {
 		"of a thousand":         {Split{Stable: 999, Canary: 1, Max: 1000}, true},
 		"not the whole":         {Split{Stable: 80, Canary: 21}, false},
 		"not that whole":        {Split{Stable: 80, Canary: 20, Max: 1000}, false},
+		"an extra Service":      {Split{Stable: 80, Canary: 20, Extras: []Extra{{Service: "x", Weight: 80}}}, true},
+		"more than stable has":  {Split{Stable: 80, Canary: 20, Extras: []Extra{{Service: "x", Weight: 81}}}, false},
+		"an extra twice":        {Split{Stable: 100, Extras: []Extra{{Service: "x", Weight: 1}, {Service: "x", Weight: 1}}}, false},
+		"an extra of nothing":   {Split{Stable: 100, Extras: []Extra{{Service: "x"}}}, false},
 		"negative":              {Split{Stable: 101, Canary: -1}, false},
 		"both kinds of routes":  {with(toCanary("a"), mirrored("b", 0, RequestMatch{})), true},
 		"nameless":              {with(toCanary("")), false},
@@ -53,7 +57,7 @@ func TestSplitCheck(t *testing.T) {
 }
 
 func TestRefuse(t *testing.T) {
-	all := Split{Stable: 900, Canary: 100, Max: 1000, Routes: []ManagedRoute{toCanary("a"), mirrored("b", 1, RequestMatch{})}}
+	all := Split{Stable: 900, Canary: 100, Max: 1000, Routes: []ManagedRoute{toCanary("a"), mirrored("b", 1, RequestMatch{})}, Extras: []Extra{{Service: "x", Weight: 5}}}
 	if diff := cmp.Diff(GatewayAPICan, all.Needs()); diff != "" {
 		t.Errorf("needs (-want +got):\n%s", diff)
 	}

@@ -50,6 +50,9 @@ type Split struct {
 	// Routes beside the weights, in their order of precedence. None removes all of
 	// this Rollout's.
 	Routes []ManagedRoute
+	// Extras take their weights out of Stable, which holds them. None removes all of
+	// this Rollout's.
+	Extras []Extra
 }
 
 // Whole is what Stable and Canary add up to.
@@ -87,9 +90,11 @@ type Observed struct {
 	Uniform bool
 	// Routes are this Rollout's managed routes, in their order of precedence.
 	Routes []ManagedRoute
-	// RoutesDiffer is true when any of the routing objects holds managed rules
-	// otherwise than Routes says: more, fewer, edited, or copies of a rule that has
-	// changed since. Applying the Split again puts them right.
+	// Extras are this Rollout's. Stable holds their weights.
+	Extras []Extra
+	// RoutesDiffer is true when any of the routing objects holds managed rules or extra
+	// Services otherwise than Routes and Extras say: more, fewer, edited, or copies of a
+	// rule that has changed since. Applying the Split again puts them right.
 	RoutesDiffer bool
 	// Verification of these weights in the data plane.
 	Verification Verification
@@ -100,6 +105,11 @@ type Observed struct {
 // HasRoutes says that the live managed routes are exactly those.
 func (o Observed) HasRoutes(wanted []ManagedRoute) bool {
 	return !o.RoutesDiffer && SameRoutes(o.Routes, wanted)
+}
+
+// HasExtras says that the live extra Services are exactly those.
+func (o Observed) HasExtras(wanted []Extra) bool {
+	return !o.RoutesDiffer && SameExtras(o.Extras, wanted)
 }
 
 // NoRoutes says that no managed route is left anywhere, so that nothing beside

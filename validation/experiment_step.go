@@ -10,6 +10,7 @@ import (
 
 	"github.com/pushback-dev/pushback/analysis"
 	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/routers"
 )
 
 // experimentSteps checks the steps that run an Experiment.
@@ -17,9 +18,15 @@ func (c *collector) experimentSteps(spec v1alpha1.RolloutSpec) {
 	if spec.Strategy.Canary == nil {
 		return
 	}
+	weight := int32(0)
 	for i, step := range spec.Strategy.Canary.Steps {
+		if step.SetWeight != nil {
+			weight = *step.SetWeight
+		}
 		if step.Experiment != nil {
-			c.experimentStep(stepField(i)+".experiment", *step.Experiment, shapeOf(spec))
+			field := stepField(i) + ".experiment"
+			c.experimentStep(field, *step.Experiment, shapeOf(spec))
+			c.experimentWeights(field, *step.Experiment, shapeOf(spec), spec.Strategy.Canary.TrafficRouting, weight)
 		}
 	}
 }
@@ -136,5 +143,31 @@ func (c *collector) stepAnalyses(field string, analyses []v1alpha1.RolloutExperi
 				}
 			}
 		}
+	}
+}
+
+// experimentWeights checks the weights of an Experiment's versions: they are parts of
+// what stable has at that step.
+func (c *collector) experimentWeights(field string, e v1alpha1.RolloutExperimentStep, pods podShape, tr *v1alpha1.RolloutTrafficRouting, canary int32) {
+	sum := int64(0)
+	for i, t := range e.Templates {
+		if t.Weight == nil {
+			continue
+		}
+		at := fmt.Sprintf("%s.templates[%d].weight", field, i)
+		switch {
+		case tr == nil:
+			c.add(at, "it has a meaning with trafficRouting only: without a router the pods are the weight")
+		case !routers.Supports(tr, routers.ExtraWeights):
+			c.add(at, "the router of trafficRouting can't send traffic to an Experiment: leave it out, or use gatewayAPI")
+		case *t.Weight < 0 || *t.Weight > routers.Whole(tr):
+			c.add(at, "it is %d and must be 0 to %d", *t.Weight, routers.Whole(tr))
+		case *t.Weight > 0 && pods.known && !pods.ports:
+			c.add(at, "its Service needs a port, and no container of spec.template declares one: add it to the container's ports")
+		}
+		sum += int64(*t.Weight)
+	}
+	if left := int64(routers.Whole(tr)) - int64(canary); sum > left && sum > 0 && tr != nil {
+		c.add(field+".templates", "the weights are %d together, and stable has %d at this step: lower them", sum, left)
 	}
 }

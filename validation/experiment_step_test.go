@@ -62,3 +62,39 @@ func TestExperimentStep(t *testing.T) {
 		})
 	}
 }
+
+func TestExperimentWeights(t *testing.T) {
+	const at = "spec.strategy.canary.steps[1].experiment.templates"
+	const ported = `{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"app","image":"app:2","ports":[{"containerPort":8080}]}]}}`
+	gateway := &v1alpha1.RolloutTrafficRouting{GatewayAPI: &v1alpha1.GatewayAPITrafficRouting{HTTPRoute: "web"}}
+	cases := map[string]struct {
+		weights  []int32
+		routing  *v1alpha1.RolloutTrafficRouting
+		template string
+		want     []string
+	}{
+		"parts of stable's":       {[]int32{5, 75}, gateway, ported, nil},
+		"nothing":                 {[]int32{0, 0}, gateway, ported, nil},
+		"more than stable has":    {[]int32{6, 75}, gateway, ported, []string{at}},
+		"negative":                {[]int32{-1, 5}, gateway, ported, []string{at + "[0].weight"}},
+		"no router":               {[]int32{5, 5}, nil, ported, []string{at + "[0].weight", at + "[1].weight"}},
+		"no port for its Service": {[]int32{5, 0}, gateway, podTemplate, []string{at + "[0].weight"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			step := &v1alpha1.RolloutExperimentStep{Templates: []v1alpha1.RolloutExperimentTemplate{
+				{Name: "baseline", SpecRef: "stable", Weight: &tc.weights[0]}, {Name: "canary", SpecRef: "canary", Weight: &tc.weights[1]}}, Duration: "5m"}
+			spec := v1alpha1.RolloutSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+				Template: &runtime.RawExtension{Raw: []byte(tc.template)},
+				Strategy: v1alpha1.RolloutStrategy{Canary: &v1alpha1.CanaryStrategy{TrafficRouting: tc.routing, Steps: []v1alpha1.CanaryStep{{SetWeight: ptr[int32](20)}, {Experiment: step}}}},
+			}
+			if tc.routing != nil {
+				spec.Strategy.Canary.StableService, spec.Strategy.Canary.CanaryService = "web-stable", "web-canary"
+			}
+			if diff := cmp.Diff(tc.want, fields(Rollout(spec))); diff != "" {
+				t.Errorf("fields (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

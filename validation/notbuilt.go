@@ -19,7 +19,6 @@ type unbuilt struct {
 
 // notBuiltRollout lists the fields of a Rollout. A line goes when its behaviour comes.
 var notBuiltRollout = []unbuilt{
-	{path: "spec.strategy.canary.steps[].experiment.templates[].weight"},
 	{path: "spec.strategy.canary.steps[].plugin"},
 	{path: "spec.strategy.canary.trafficRouting.istio"},
 	{path: "spec.strategy.canary.trafficRouting.nginx"},

@@ -72,7 +72,7 @@ func builtExperimentStep() []string {
 	const step = "spec.strategy.canary.steps[].experiment"
 	return []string{
 		step + ".templates[].name", step + ".templates[].specRef", step + ".templates[].replicas", step + ".templates[].selector",
-		step + ".templates[].metadata.labels", step + ".templates[].metadata.annotations", step + ".templates[].service.name",
+		step + ".templates[].metadata.labels", step + ".templates[].metadata.annotations", step + ".templates[].service.name", step + ".templates[].weight",
 		step + ".duration", step + ".scaleDownDelaySeconds", step + ".dryRun[].metricName",
 		step + ".analysisRunMetadata.labels", step + ".analysisRunMetadata.annotations",
 		step + ".analyses[].name", step + ".analyses[].templateName", step + ".analyses[].clusterScope", step + ".analyses[].requiredForCompletion",

@@ -286,7 +286,9 @@ type RolloutExperimentTemplate struct {
 	// which is added to any.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Weight of the traffic it gets.
+	// Weight of the traffic that it gets while it is available and the Experiment runs: a
+	// part of stable's, 0 to maxTrafficWeight (100). Needs a router that can; it gets a
+	// Service then.
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
 	// Service makes a Service for this version while it has pods.

@@ -60,6 +60,9 @@ const (
 	// of an Experiment name it and the version.
 	ExperimentAnnotation         = "pushback.dev/experiment"
 	ExperimentTemplateAnnotation = "pushback.dev/experiment-template"
+	// RoutedAnnotation on an Experiment keeps its pods after its end, because its Rollout may
+	// still send traffic to them. Written and taken off by the Rollout's controller.
+	RoutedAnnotation = "pushback.dev/routed"
 	// PruneAnnotation with the value "disabled" keeps an object that left Git.
 	PruneAnnotation = "pushback.dev/prune"
 	// WorkloadAnnotation on a Deployment or ReplicaSet that spec.workloadRef names, and

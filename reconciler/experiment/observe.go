@@ -36,7 +36,8 @@ func (r *Reconciler) observe(ctx context.Context, experiment *v1alpha1.Experimen
 		templates: map[v1alpha1.AnalysisTemplateRef]analysis.Template{},
 		in: plan.In{
 			Now: r.Now(), Name: experiment.Name, Generation: experiment.Generation, Deleting: !experiment.DeletionTimestamp.IsZero(),
-			Spec: experiment.Spec, Status: experiment.Status, Hashes: map[string]string{},
+			Routed: routed(experiment),
+			Spec:   experiment.Spec, Status: experiment.Status, Hashes: map[string]string{},
 			Sets: map[string]plan.Set{}, Services: map[string]bool{}, Runs: map[string]plan.Run{},
 		},
 	}
@@ -59,6 +60,13 @@ func (r *Reconciler) observe(ctx context.Context, experiment *v1alpha1.Experimen
 // and may be corrected.
 func unfinished(experiment *v1alpha1.Experiment) bool {
 	return experiment.DeletionTimestamp.IsZero() && (!experiment.Status.Phase.Completed() || len(experiment.Status.TemplateStatuses) == 0)
+}
+
+// routed says that its Rollout may send traffic to its pods. Without a Rollout nobody
+// would ever say that it doesn't any more.
+func routed(experiment *v1alpha1.Experiment) bool {
+	owner := metav1.GetControllerOf(experiment)
+	return experiment.Annotations[v1alpha1.RoutedAnnotation] != "" && owner != nil && owner.Kind == v1alpha1.RolloutKind
 }
 
 func (r *Reconciler) observeHashes(_ context.Context, seen *observed) error {

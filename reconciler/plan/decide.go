@@ -64,7 +64,7 @@ func decide(in In) Plan {
 	case turned(in, st):
 		w.hold = true
 	case routed(in):
-		w = decideWeight(in, st)
+		w = addExtras(in, st, decideWeight(in, st))
 		p.Split = wantSplit(in, w)
 		services := wantServices(in, st)
 		st = rememberWeights(in, st, w, services)
@@ -79,6 +79,7 @@ func decide(in In) Plan {
 	p.Experiments = wantExperiments(in, st)
 	p.EndExperiments = endExperiments(in, st)
 	p.PruneExperiments = pruneExperiments(in, st)
+	p.FreeExperiments = freeExperiments(in)
 	p.Probes = wantProbes(in, st)
 	p.Revert = wantRevert(in, st)
 	p.Evict = wantEvictions(in, st)

@@ -19,6 +19,14 @@ func compare() v1alpha1.CanaryStep {
 	}}
 }
 
+// weighted gives each version of an Experiment a share of the traffic.
+func weighted(step v1alpha1.CanaryStep, weight int32) v1alpha1.CanaryStep {
+	for i := range step.Experiment.Templates {
+		step.Experiment.Templates[i].Weight = &weight
+	}
+	return step
+}
+
 // experimentEnds scripts the Experiments of a version.
 func experimentEnds(hash string, phase v1alpha1.AnalysisPhase) func(plan.Experiment) plansim.Script {
 	return func(e plan.Experiment) plansim.Script {
@@ -122,6 +130,46 @@ var experimentStories = map[string]story{
 			stable("v1"),
 			commits("v2"),
 			reaches(60, "an Experiment", func(c *plansim.Cluster) bool { return c.Status.Canary.CurrentExperiment != "" }),
+			sends(v1alpha1.AbortAnnotation, "stop"),
+			reaches(60, "Healthy", healthyOn("v1")),
+			rests(60),
+		},
+	},
+	"experiment-with-weights": {
+		start: func() *plansim.Cluster {
+			return cluster(withRouter(weighted(compare(), 5), setWeight(50), weighted(compare(), 10)))
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(180, "Healthy", healthyOn("v2")),
+			rests(60),
+		},
+	},
+	"experiment-with-weights-fails": {
+		start: func() *plansim.Cluster {
+			c := cluster(withRouter(setWeight(25), weighted(compare(), 10), pause(10)))
+			c.Experiment = experimentEnds("v2", v1alpha1.AnalysisPhaseFailed)
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(120, "Degraded", phase(v1alpha1.RolloutPhaseDegraded)),
+			reaches(60, "Healthy", healthyOn("v1")),
+			rests(60),
+		},
+	},
+	"experiment-with-weights-aborted-by-a-person": {
+		start: func() *plansim.Cluster {
+			c := cluster(withRouter(setWeight(25), weighted(compare(), 10)))
+			c.Experiment = experimentEnds("v2", "")
+			return c
+		},
+		script: []act{
+			stable("v1"),
+			commits("v2"),
+			reaches(60, "its shares", func(c *plansim.Cluster) bool { return len(c.Extras()) == 2 }),
 			sends(v1alpha1.AbortAnnotation, "stop"),
 			reaches(60, "Healthy", healthyOn("v1")),
 			rests(60),

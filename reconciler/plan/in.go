@@ -181,8 +181,25 @@ type Experiment struct {
 	Terminating bool
 	// Pods is how many it has.
 	Pods int32
+	// Routed is true while it keeps its pods because traffic may be sent to them.
+	Routed bool
+	// Destinations are its versions with a weight, in the order of the step.
+	Destinations []Destination
+	// Completed is when it ended; nil while it runs.
+	Completed *time.Time
 	// Created is its creation time.
 	Created time.Time
+}
+
+// Destination is a version of an Experiment that takes a part of stable's traffic.
+type Destination struct {
+	routers.Extra
+	// Hash on its pods.
+	Hash string
+	// Available is how many pods are available.
+	Available int32
+	// Ready is true when all of its pods are available and its Service reaches them.
+	Ready bool
 }
 
 // Revert is a Revert's state.

@@ -72,7 +72,7 @@ func noteAborted(in In, st v1alpha1.RolloutStatus, w weight) (note, bool) {
 	case w.stranded:
 		n.reason, n.stalled = v1alpha1.ReasonNoSideCanServe, true
 		n.message += "; neither side can serve: no pod of the stable version is available, so the traffic stays where it is"
-	case routed(in) && (in.Routing.Err != "" || in.Routing.Canary > 0 || !in.Routing.NoRoutes() || in.Routing.Verification == routers.VerificationPending):
+	case routed(in) && (in.Routing.Err != "" || in.Routing.Canary > 0 || !in.Routing.NoRoutes() || len(in.Routing.Extras) > 0 || in.Routing.Verification == routers.VerificationPending):
 		n.message += "; waiting for traffic shift" + because(orEmpty(in.Routing.Err, w.why))
 	}
 	if frozen(in, st) {
@@ -191,7 +191,7 @@ func noteProgressing(in In, st v1alpha1.RolloutStatus, w weight) (note, bool) {
 		n.message = "waiting for traffic shift" + because(in.Routing.Message)
 	case inProgress(st):
 		n.message = "waiting for all steps to complete"
-	case routed(in) && (!weightSeen(st, 0) || !in.Routing.NoRoutes() || in.Replicas > 0 && serviceHash(in.Stable) != st.StableRS):
+	case routed(in) && (!weightSeen(st, 0) || !in.Routing.NoRoutes() || len(in.Routing.Extras) > 0 || in.Replicas > 0 && serviceHash(in.Stable) != st.StableRS):
 		n.message = "waiting for traffic shift to the stable Service" + because(w.why)
 	default:
 		return note{}, false

@@ -19,7 +19,7 @@ func outcome(c *plansim.Cluster) string {
 		fmt.Sprintf("%s: %s", st.Phase, st.Message),
 		fmt.Sprintf("current %s, stable %s, template %s", st.CurrentPodHash, st.StableRS, c.Template.Hash),
 		fmt.Sprintf("attempt %d, step %s, %d superseded, unmeasured %d", st.Attempt, st.Step, st.Superseded, st.Unmeasured),
-		fmt.Sprintf("weight %d, %d managed routes", c.Weight(), len(c.Routes())),
+		fmt.Sprintf("weight %d, %d managed routes, %d shares for Experiments", c.Weight(), len(c.Routes()), len(c.Extras())),
 		fmt.Sprintf("stable Service %q, canary Service %q", c.Selects("stable"), c.Selects("canary")),
 		fmt.Sprintf("promoted %v", c.Promoted),
 	}

@@ -43,6 +43,8 @@ type Plan struct {
 	// EndExperiments names Experiments whose end is asked for, PruneExperiments finished
 	// ones over the history limits.
 	EndExperiments, PruneExperiments []string
+	// FreeExperiments names those whose pods no traffic is sent to any more.
+	FreeExperiments []string
 	// Probes are the finished runs whose providers are to be tried again, or not any
 	// more. Those not named stay as they are.
 	Probes []ProbeWant

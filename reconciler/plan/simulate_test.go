@@ -60,7 +60,11 @@ func drawStrategy(t *rapid.T, routed bool) v1alpha1.CanaryStrategy {
 				s.Steps = append(s.Steps, drawScale(t, whole))
 			}
 		case 7:
-			s.Steps = append(s.Steps, compare())
+			if step := compare(); routed && rapid.Bool().Draw(t, "weighted") {
+				s.Steps = append(s.Steps, setWeight(rapid.Int32Range(0, whole*8/10).Draw(t, "weight")), weighted(step, max(whole/20, 1)))
+			} else {
+				s.Steps = append(s.Steps, step)
+			}
 		}
 	}
 	if rapid.Bool().Draw(t, "background") {

@@ -41,6 +41,9 @@ func wake(in In, p Plan, changed bool) time.Duration {
 			due = append(due, wakeTraffic)
 		}
 	}
+	if end, later := freesLater(in, p); later {
+		at(end)
+	}
 	if end, later := shrinksLater(in, st); later {
 		at(end)
 	}
@@ -82,7 +85,7 @@ func onTheMove(in In, st v1alpha1.RolloutStatus) bool {
 	for _, name := range canaryNames(in, st) {
 		wrong = wrong || in.Replicas > 0 && name != st.StableRS && !lingers(in, st, in.Canary.Hash)
 	}
-	return wrong || in.Routing.Canary > 0 || !in.Routing.NoRoutes() || !in.Routing.Uniform || st.Canary.Weights == nil || st.Canary.Weights.Since == nil
+	return wrong || in.Routing.Canary > 0 || !in.Routing.NoRoutes() || len(in.Routing.Extras) > 0 || !in.Routing.Uniform || st.Canary.Weights == nil || st.Canary.Weights.Since == nil
 }
 
 // canaryNames are the hashes that the canary Service is seen to select, or was to

@@ -20,6 +20,8 @@ type weight struct {
 	target int32
 	// routes are the managed routes beside it.
 	routes []routers.ManagedRoute
+	// extras take a part of stable's share.
+	extras []routers.Extra
 	// hold leaves the routing alone, for the reason given; target is what it has.
 	hold bool
 	why  string
@@ -58,11 +60,14 @@ func rescaled(in In) *v1alpha1.TrafficWeights {
 		return nil
 	}
 	was, full := w.Canary.Weight+w.Stable.Weight, fullWeight(in)
+	for _, more := range w.Additional {
+		was += more.Weight
+	}
 	if was == full || was < 1 {
 		return w
 	}
 	w.Canary.Weight = min(share(full, w.Canary.Weight, was), full)
-	w.Stable.Weight = full - w.Canary.Weight
+	w.Stable.Weight, w.Additional = full-w.Canary.Weight, nil
 	w.Since = nil
 	return w
 }
@@ -289,8 +294,9 @@ func rememberWeights(in In, st v1alpha1.RolloutStatus, w weight, services []Serv
 	}
 	next := &v1alpha1.TrafficWeights{
 		Canary: v1alpha1.WeightDestination{Weight: w.target, ServiceName: canary(in).CanaryService, PodTemplateHash: canaryHash},
-		Stable: v1alpha1.WeightDestination{Weight: fullWeight(in) - w.target, ServiceName: canary(in).StableService, PodTemplateHash: stable},
+		Stable: v1alpha1.WeightDestination{Weight: fullWeight(in) - w.target - routers.SumExtras(w.extras), ServiceName: canary(in).StableService, PodTemplateHash: stable},
 	}
+	next.Additional = additional(in, w)
 	if prior != nil {
 		next.Verified = prior.Verified
 		if prior.Canary.Weight == w.target && wantSplit(in, w) == nil { // what is written now has yet to be seen
@@ -304,9 +310,9 @@ func rememberWeights(in In, st v1alpha1.RolloutStatus, w weight, services []Serv
 // wantSplit is the write that brings the routing to the wanted weight and routes;
 // nil when it has them, or is to be left alone.
 func wantSplit(in In, w weight) *routers.Split {
-	if w.hold || in.Routing.Err == "" && in.Routing.Uniform && in.Routing.Canary == w.target && in.Routing.HasRoutes(w.routes) {
+	if w.hold || in.Routing.Err == "" && in.Routing.Uniform && in.Routing.Canary == w.target && in.Routing.HasRoutes(w.routes) && in.Routing.HasExtras(w.extras) {
 		return nil
 	}
 	full := fullWeight(in)
-	return &routers.Split{Stable: full - w.target, Canary: w.target, Max: full, Routes: w.routes}
+	return &routers.Split{Stable: full - w.target, Canary: w.target, Max: full, Routes: w.routes, Extras: w.extras}
 }

@@ -22,7 +22,10 @@ import (
 // that they follow an edit of the rule that they copy. Managed rules that Git
 // declares (a route that was exported from a cluster) are dropped.
 func Overlay(declared, live map[string]any, sel Selection) (map[string]any, error) {
-	out := runtime.DeepCopyJSON(declared)
+	names := namesOf(live, sel)
+	out := withoutExtras(declared, sel, names)
+	extras, _ := notedExtras(live)
+	live = withoutExtras(live, sel, names)
 	takeOut(out, sel)
 	note(out, sel, nil)
 	pairs, _ := pairsIn(out, sel) // what can't be used is the router's to report
@@ -55,6 +58,7 @@ func Overlay(declared, live map[string]any, sel Selection) (map[string]any, erro
 	if all, err := noted(live); err == nil {
 		problems = append(problems, addRoutes(out, sel, all[sel.Rollout])...)
 	}
+	problems = append(problems, addExtras(out, sel, extras[sel.Rollout])...)
 	return out, errors.Join(problems...)
 }
 
@@ -74,7 +78,7 @@ func (p pair) inherit(live pair) {
 // inheritShare gives the declared rule a share, to the nearest weight: a sync
 // must not fail on a budget that is too small to split, the router says so.
 func (p pair) inheritShare(s share) {
-	if p.place(s) == "" {
+	if p.place(s, false) == "" {
 		return
 	}
 	p.set(divide(sum(p.stable)+sum(p.canary), s))

@@ -32,16 +32,18 @@ func Render(route map[string]any, sel Selection, s routers.Split) (map[string]an
 		return nil, err
 	}
 	sel.Max = s.Max
-	out := runtime.DeepCopyJSON(route)
+	out := withoutExtras(route, sel, namesOf(route, sel))
 	takeOut(out, sel)
 	pairs, problems := pairsIn(out, sel)
 	for _, p := range pairs {
-		if problem := p.place(shareIn(s)); problem != "" {
+		if problem := p.place(shareIn(s), len(s.Extras) > 0); problem != "" {
 			problems = append(problems, invalid(route, sel, p.path+".backendRefs", problem))
 		}
 	}
 	problems = append(problems, addRoutes(out, sel, s.Routes)...)
 	note(out, sel, s.Routes)
+	problems = append(problems, addExtras(out, sel, s.Extras)...)
+	noteExtras(out, sel, s.Extras)
 	return out, errors.Join(problems...)
 }
 
@@ -50,7 +52,7 @@ func Render(route map[string]any, sel Selection, s routers.Split) (map[string]an
 // The error joins an *routers.InvalidError for each rule that can't be used.
 func Read(route map[string]any, sel Selection) (routers.Observed, error) {
 	out := routers.Observed{Stable: int32(sel.whole()), Max: int32(sel.whole()), Uniform: true}
-	base := readRoutes(&out, route, sel)
+	base := readRoutes(&out, readExtras(&out, route, sel), sel)
 	pairs, problems := pairsIn(base, sel)
 	for i, p := range pairs {
 		if p.ambiguous() {
@@ -85,6 +87,6 @@ func readRoutes(out *routers.Observed, route map[string]any, sel Selection) map[
 	takeOut(base, sel)
 	whole := runtime.DeepCopyJSON(base)
 	problems := addRoutes(whole, sel, out.Routes)
-	out.RoutesDiffer = err != nil || len(problems) > 0 || !reflect.DeepEqual(rulesOf(whole), rulesOf(route))
+	out.RoutesDiffer = out.RoutesDiffer || err != nil || len(problems) > 0 || !reflect.DeepEqual(rulesOf(whole), rulesOf(route))
 	return base
 }

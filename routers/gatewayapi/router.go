@@ -77,7 +77,7 @@ func (r *Router) Observe(ctx context.Context, t routers.Target) (routers.Observe
 		all = merge(all, one)
 	}
 	for i, ref := range routes {
-		if !routers.SameRoutes(seen[i].Routes, ref.managed(all.Routes)) {
+		if !routers.SameRoutes(seen[i].Routes, ref.managed(all.Routes)) || !routers.SameExtras(seen[i].Extras, all.Extras) {
 			all.RoutesDiffer = true
 		}
 	}
@@ -90,6 +90,9 @@ func merge(a, b routers.Observed) routers.Observed {
 	out.RoutesDiffer = a.RoutesDiffer || b.RoutesDiffer
 	if len(b.Routes) > len(a.Routes) {
 		out.Routes = b.Routes
+	}
+	if len(b.Extras) > len(a.Extras) {
+		out.Extras = b.Extras
 	}
 	if b.Canary > a.Canary {
 		out.Stable, out.Canary = b.Stable, b.Canary
@@ -136,7 +139,7 @@ func (r *Router) Apply(ctx context.Context, t routers.Target, s routers.Split) e
 			changes = append(changes, change{live: route, wanted: wanted, managed: len(here.Routes) > 0})
 		}
 	}
-	if len(problems) > 0 && (s.Canary > 0 || len(s.Routes) > 0) {
+	if len(problems) > 0 && (s.Canary > 0 || len(s.Routes)+len(s.Extras) > 0) {
 		return errors.Join(problems...)
 	}
 	for _, c := range changes {
@@ -282,13 +285,19 @@ func (r *Router) write(ctx context.Context, c change) error {
 	spec, _ := c.wanted["spec"].(map[string]any)
 	metadata := map[string]any{"uid": c.live.GetUID(), "resourceVersion": c.live.GetResourceVersion()}
 	next := &unstructured.Unstructured{Object: c.wanted}
-	text, noted := next.GetAnnotations()[RoutesAnnotation]
-	before, wasNoted := c.live.GetAnnotations()[RoutesAnnotation]
-	switch {
-	case noted && text != before:
-		metadata["annotations"] = map[string]any{RoutesAnnotation: text}
-	case wasNoted && !noted:
-		metadata["annotations"] = map[string]any{RoutesAnnotation: nil}
+	annotations := map[string]any{}
+	for _, key := range []string{RoutesAnnotation, ExtrasAnnotation} {
+		text, noted := next.GetAnnotations()[key]
+		before, wasNoted := c.live.GetAnnotations()[key]
+		switch {
+		case noted && text != before:
+			annotations[key] = text
+		case wasNoted && !noted:
+			annotations[key] = nil
+		}
+	}
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
 	}
 	key := client.ObjectKeyFromObject(c.live)
 	body, err := json.Marshal(map[string]any{"metadata": metadata, "spec": map[string]any{"rules": spec["rules"]}})

@@ -66,8 +66,9 @@ func (p pair) set(stable, canary int64) {
 }
 
 // place gives the rule the share s. Weights that read as s already stay as they
-// are. The problem says why it can't; it is empty when it did.
-func (p pair) place(s share) (problem string) {
+// are, unless exact asks for the numbers of the share themselves. The problem says why
+// it can't; it is empty when it did.
+func (p pair) place(s share, exact bool) (problem string) {
 	stable, canary := p.weights()
 	joint := stable + canary
 	switch {
@@ -76,7 +77,7 @@ func (p pair) place(s share) (problem string) {
 	case p.ambiguous():
 		p.drain()
 		return ""
-	case joint > 0 && p.share() == s:
+	case joint > 0 && p.share() == s && !(exact && !p.foreign):
 		return ""
 	case !p.foreign:
 		p.set(s.stable, s.canary)

@@ -134,6 +134,7 @@ type route struct {
 	weight    int32
 	stable    int32
 	routes    []routers.ManagedRoute
+	extras    []routers.Extra
 	differ    bool // somebody edited what the managed routes are copies of
 	appliedAt time.Time
 	// in the data plane until the delay is over

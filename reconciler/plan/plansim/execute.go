@@ -115,6 +115,7 @@ func (c *Cluster) executeRouting(in plan.In, p plan.Plan) bool {
 		if c.stops("release") {
 			return false
 		}
+		c.route.extras = nil
 		c.applySplit(0, nil)
 	}
 	if p.Split == nil {
@@ -128,7 +129,8 @@ func (c *Cluster) executeRouting(in plan.In, p plan.Plan) bool {
 		return true
 	}
 	moves, rewrites := p.Split.Canary != c.route.weight, c.route.differ || !routers.SameRoutes(p.Split.Routes, c.route.routes)
-	if !moves && !rewrites {
+	gives := !routers.SameExtras(p.Split.Extras, c.route.extras)
+	if !moves && !rewrites && !gives {
 		return true
 	}
 	if err := p.Split.Check(); err != nil || p.Split.Whole() != c.Whole() {
@@ -143,6 +145,15 @@ func (c *Cluster) executeRouting(in plan.In, p plan.Plan) bool {
 	}
 	if rewrites {
 		c.note("route", "%s", routeNames(p.Split.Routes))
+	}
+	if gives {
+		c.checkExtras(p)
+		c.note("route", "%s", extraNames(p.Split.Extras))
+		c.route.extras = p.Split.Extras
+		c.changed("route")
+	}
+	if !moves && !rewrites {
+		return true // what the canary has stays as it was seen
 	}
 	c.applySplit(p.Split.Canary, p.Split.Routes)
 	return true

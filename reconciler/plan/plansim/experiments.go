@@ -1,12 +1,15 @@
 package plansim
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/reconciler/plan"
+	"github.com/pushback-dev/pushback/routers"
 )
 
 // experimentLingers is how long the pods of an Experiment stay after its end.
@@ -25,7 +28,8 @@ func (c *Cluster) executeExperiments(p plan.Plan, read Read) bool {
 		c.note("runs", "creates Experiment %s", want.Name)
 		c.experiments = append(c.experiments, plan.Experiment{
 			Name: want.Name, Hash: want.Hash, Attempt: want.Attempt, Step: want.Step,
-			Phase: v1alpha1.AnalysisPhasePending, Pods: int32(len(want.Spec.Templates)), Created: c.Now,
+			Phase: v1alpha1.AnalysisPhasePending, Created: c.Now,
+			Destinations: destinations(want), Routed: len(destinations(want)) > 0,
 		})
 		c.changed("experiments")
 	}
@@ -36,6 +40,16 @@ func (c *Cluster) executeExperiments(p plan.Plan, read Read) bool {
 		if i := c.findExperiment(name); i >= 0 && !c.experiments[i].Terminating {
 			c.Writes++
 			c.experiments[i].Terminating = true
+			c.changed("experiments")
+		}
+	}
+	for _, name := range p.FreeExperiments {
+		if c.stops("freeExperiment") {
+			return false
+		}
+		if i := c.findExperiment(name); i >= 0 && c.experiments[i].Routed {
+			c.Writes++
+			c.experiments[i].Routed = false
 			c.changed("experiments")
 		}
 	}
@@ -76,8 +90,9 @@ func (c *Cluster) tickExperiment(i int) {
 	}
 	e := &c.experiments[i]
 	if e.Phase.Completed() {
-		if e.Pods > 0 && !c.Now.Before(e.Created.Add(experimentLingers)) {
+		if e.Pods > 0 && !e.Routed && !c.Now.Before(e.Created.Add(experimentLingers)) {
 			e.Pods = 0
+			c.checkExtraPods()
 			c.changed("experiments")
 		}
 		return
@@ -93,7 +108,15 @@ func (c *Cluster) tickExperiment(i int) {
 	case script.Phase != "" && !c.Now.Before(e.Created.Add(script.After)):
 		e.Phase, e.Message = script.Phase, script.Detail
 	default:
-		e.Phase = v1alpha1.AnalysisPhaseRunning
+		e.Phase, e.Pods = v1alpha1.AnalysisPhaseRunning, 2
+		e.Destinations = slices.Clone(e.Destinations)
+		for i := range e.Destinations {
+			e.Destinations[i].Available, e.Destinations[i].Ready = 1, true
+		}
+	}
+	if e.Phase.Completed() {
+		at := c.Now
+		e.Completed = &at
 	}
 	if e.Phase == before {
 		return
@@ -125,4 +148,57 @@ func (c *Cluster) checkExperiment(was v1alpha1.RolloutStatus, step int32) {
 		}
 	}
 	c.violated("11", "step %d was left without a successful Experiment of its own", step)
+}
+
+// destinations are the versions of an Experiment that have a weight.
+func destinations(want plan.ExperimentWant) []plan.Destination {
+	var out []plan.Destination
+	for _, t := range want.Spec.Templates {
+		if t.Weight != nil && *t.Weight > 0 {
+			out = append(out, plan.Destination{Extra: routers.Extra{Service: want.Name + "-" + t.Name, Weight: *t.Weight}, Hash: t.Name})
+		}
+	}
+	return out
+}
+
+// Extras are the Services of Experiments in the routing object.
+func (c *Cluster) Extras() []routers.Extra { return c.route.extras }
+
+func extraNames(extras []routers.Extra) string {
+	if len(extras) == 0 {
+		return "no share for an Experiment"
+	}
+	var names []string
+	for _, e := range extras {
+		names = append(names, fmt.Sprintf("%d for %s", e.Weight, e.Service))
+	}
+	return strings.Join(names, ", ")
+}
+
+// withPods says that the Experiment of a Service has pods.
+func (c *Cluster) withPods(service string) bool {
+	return slices.ContainsFunc(c.experiments, func(e plan.Experiment) bool {
+		return e.Pods > 0 && slices.ContainsFunc(e.Destinations, func(d plan.Destination) bool { return d.Service == service })
+	})
+}
+
+// checkExtras: laws 1 and 4.
+func (c *Cluster) checkExtras(p plan.Plan) {
+	for _, e := range p.Split.Extras {
+		if !c.withPods(e.Service) {
+			c.violated("1", "%s is given %d and has no pods", e.Service, e.Weight)
+		}
+	}
+	if p.Status.Abort && len(p.Split.Extras) > 0 {
+		c.violated("4", "an aborted version keeps %s", extraNames(p.Split.Extras))
+	}
+}
+
+// checkExtraPods: law 2.
+func (c *Cluster) checkExtraPods() {
+	for _, e := range c.route.extras {
+		if !c.withPods(e.Service) {
+			c.violated("2", "the pods of %s go while it is given %d", e.Service, e.Weight)
+		}
+	}
 }

@@ -46,7 +46,7 @@ func (c *Cluster) snapshot(kind string) any {
 	case "route":
 		o := routers.Observed{
 			Stable: c.route.stable, Canary: c.route.weight, Max: c.Whole(), Uniform: true,
-			Routes: c.route.routes, RoutesDiffer: c.route.differ, Verification: routers.VerificationUnknown,
+			Routes: c.route.routes, Extras: c.route.extras, RoutesDiffer: c.route.differ, Verification: routers.VerificationUnknown,
 		}
 		if c.Verifies {
 			o.Verification = routers.Verified
