@@ -22,6 +22,7 @@ build: ## Build the controller and the CLI into bin/
 
 .PHONY: test
 test: verify lint controlplane ## Run everything that CI runs
+	$(GO) test -timeout 20m ./reconciler/plan # all cases: the race detector gets a sample
 	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./...
 
 .PHONY: unit

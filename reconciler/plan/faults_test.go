@@ -31,6 +31,25 @@ func TestCrashAtEveryEffect(t *testing.T) {
 	}, plansim.StopBefore, plansim.StopAfter)
 }
 
+// TestFaultAtEveryEffectWithReadsBehind is TestFaultAtEveryEffect where each cache is
+// a version behind for a while after each change, as caches are when writes conflict.
+func TestFaultAtEveryEffectWithReadsBehind(t *testing.T) {
+	everyEffect(t, func(c *plansim.Cluster, at int) {
+		lag(c, caches, 1+at%4)
+	}, plansim.Conflict, plansim.AnswerLost)
+}
+
+// caches are those that may be behind.
+var caches = []string{"sets", "route", "services", "runs", "reverts", "experiments"}
+
+// lag lets caches be a version behind for so long after each change.
+func lag(c *plansim.Cluster, kinds []string, seconds int) {
+	for _, kind := range kinds {
+		c.Lag[kind] = 1
+	}
+	c.CatchUp = time.Duration(seconds) * time.Second
+}
+
 // TestFaultAtEveryEffect makes each effect in turn fail once: with a conflict, by
 // throttling, and with a timeout although it took effect.
 func TestFaultAtEveryEffect(t *testing.T) {
@@ -82,9 +101,8 @@ func effects(t *testing.T, p *player) []string {
 // TestReadsBehind lets each cache, and all of them, be a version behind for a while
 // after each change.
 func TestReadsBehind(t *testing.T) {
-	all := []string{"sets", "route", "services", "runs", "reverts", "experiments"}
-	behind := map[string][]string{"all": all}
-	for _, kind := range all {
+	behind := map[string][]string{"all": caches}
+	for _, kind := range caches {
 		behind[kind] = []string{kind}
 	}
 	for name, story := range stories {
@@ -98,10 +116,7 @@ func TestReadsBehind(t *testing.T) {
 					}
 					t.Run(fmt.Sprintf("%s for %d", label, seconds), func(t *testing.T) {
 						p := begun.fork()
-						for _, kind := range behind[label] {
-							p.Lag[kind] = 1
-						}
-						p.CatchUp = time.Duration(seconds) * time.Second
+						lag(p.Cluster, behind[label], seconds)
 						mustComeTo(t, want, p)
 					})
 				}
