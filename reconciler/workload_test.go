@@ -321,6 +321,28 @@ func TestAMissingWorkloadTearsNothingDown(t *testing.T) {
 	})
 }
 
+func TestAWorkloadThatIsBeingDeletedChangesNothing(t *testing.T) {
+	l := newLab(t)
+	leaving := workloadOf("Deployment", 0, "web:1")
+	leaving.SetFinalizers([]string{"somebody/else"})
+	l.create(leaving, referring("Deployment", v1alpha1.ScaleDownOnSuccess))
+	l.byHand()
+	before := l.passesUntil("healthy", healthy)
+	if err := l.client.Delete(t.Context(), l.old("Deployment")); err != nil {
+		t.Fatal(err)
+	}
+	after := l.passesUntil("waiting", func(r *v1alpha1.Rollout) bool { return strings.Contains(r.Status.Message, "/old is being deleted") })
+	if after.Status.Attempt != before.Status.Attempt || after.Status.StableRS != before.Status.StableRS {
+		t.Errorf("the status went from %+v to %+v", before.Status, after.Status)
+	}
+	for _, set := range l.sets() {
+		if set.Labels[v1alpha1.TemplateHashLabel] != "" && *set.Spec.Replicas != 2 {
+			t.Errorf("ReplicaSet %s has size %d", set.Name, *set.Spec.Replicas)
+		}
+	}
+	l.patchOld("Deployment", `{"metadata":{"finalizers":null}}`)
+}
+
 func TestWorkloadsThatCantBeTaken(t *testing.T) {
 	other := referring("Deployment", "")
 	other.Name = "another"

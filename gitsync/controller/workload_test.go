@@ -126,3 +126,23 @@ func TestASharedWorkloadIsNotReverted(t *testing.T) {
 		t.Errorf("the message is %q", status.Message)
 	}
 }
+
+// C121: kustomize sets the image of the Deployment, and that is what is reverted.
+func TestC121_AnImageOfAWorkloadIsReverted(t *testing.T) {
+	l := newLab(t)
+	kustomization := func(tag string) string {
+		return "resources: [old.yaml, web.yaml]\nimages:\n- name: app\n  newTag: \"" + tag + "\" # set by CI\n"
+	}
+	l.commit("First", map[string]string{"apps/kustomization.yaml": kustomization("1"), "apps/old.yaml": workload("Deployment", "old", "app"),
+		"apps/web.yaml": referring("Deployment", "apps/v1", "old")})
+	l.sync("sync", func(s *v1alpha1.GitSync) { s.Spec.Path = "apps" })
+	l.start()
+	l.waitReady("sync", "ReconciliationSucceeded", "")
+	stable := l.declares("")
+	l.commit("Second", map[string]string{"apps/kustomization.yaml": kustomization("2")})
+	rejected := l.declares(stable)
+	status := l.waitPhase(l.reject("sync", "web", rejected, stable), v1alpha1.RevertObserved, "")
+	if l.file("apps/kustomization.yaml") != kustomization("1") || !cmp.Equal(status.Files, []string{"apps/kustomization.yaml"}) {
+		t.Errorf("files %v, and the kustomization is\n%s", status.Files, l.file("apps/kustomization.yaml"))
+	}
+}

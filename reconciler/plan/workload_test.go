@@ -8,10 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/reconciler/plan"
+	"github.com/pushback-dev/pushback/routers"
 )
 
 // migration is a Deployment and the Rollout of one version that takes over from
@@ -284,6 +286,8 @@ func TestScaleDownProperty(t *testing.T) {
 		mode := rapid.SampledFrom([]string{v1alpha1.ScaleDownOnSuccess, v1alpha1.ScaleDownProgressively}).Draw(t, "mode")
 		old, replicas := rapid.Int32Range(1, 6).Draw(t, "old"), rapid.Int32Range(1, 6).Draw(t, "replicas")
 		m := newMigration(mode, old, replicas)
+		none, one := intstr.FromInt32(0), intstr.FromInt32(1)
+		m.in.Spec.Strategy.Canary.MaxUnavailable, m.in.Spec.Strategy.Canary.MaxSurge = &none, &one
 		original := old
 		for range rapid.IntRange(5, 80).Draw(t, "events") {
 			switch rapid.IntRange(0, 9).Draw(t, "event") {
@@ -291,6 +295,10 @@ func TestScaleDownProperty(t *testing.T) {
 				m.pass(1000)
 			case 4, 5:
 				m.pass(rapid.IntRange(0, 3).Draw(t, "effects")) // and it is killed
+			case 8:
+				if m.in.Template.Hash == "v1" { // a newer template in the middle
+					m.in.Template.Hash = "v2"
+				}
 			case 9:
 				if raised := rapid.Int32Range(1, 7).Draw(t, "raised"); raised > m.old().Desired {
 					m.old().Desired = raised // by a sync
@@ -321,6 +329,50 @@ func TestScaleDownProperty(t *testing.T) {
 		m.settle()
 		if least := min(old, replicas); !m.gone || m.served < least || m.old().Available < replicas || m.old().Hold != nil {
 			t.Fatalf("gone %t, served %d of %d, the Deployment is %+v (it had %d)", m.gone, m.served, least, m.old(), original)
+		}
+	})
+}
+
+// The stable Service selects the pods of both until the Rollout has enough of its
+// own, so that a migration takes no pod from the traffic beyond maxUnavailable.
+func TestTheStableServiceDuringAMigration(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		mode := rapid.SampledFrom([]string{v1alpha1.ScaleDownOnSuccess, v1alpha1.ScaleDownProgressively}).Draw(t, "mode")
+		old, replicas := rapid.Int32Range(1, 8).Draw(t, "old"), rapid.Int32Range(1, 8).Draw(t, "replicas")
+		m := newMigration(mode, old, replicas)
+		serves := &plan.Service{Name: "web-stable"}
+		least := min(old, replicas-replicas/4)
+		if rapid.Bool().Draw(t, "blueGreen") {
+			serves.Name, least = "web-active", min(old, replicas)
+			m.in.Spec.Strategy = v1alpha1.RolloutStrategy{BlueGreen: &v1alpha1.BlueGreenStrategy{ActiveService: serves.Name}}
+			m.in.Active = serves
+		} else {
+			canary := withRouter(setWeight(20), pause(0))
+			m.in.Spec.Strategy.Canary = &canary
+			m.in.Routing = &plan.Routing{Observed: routers.Observed{Stable: 100, Uniform: true, Verification: routers.Verified}}
+			m.in.Stable, m.in.Canary = serves, &plan.Service{Name: "web-canary"}
+		}
+		for i := range 100 {
+			p := plan.Decide(m.in)
+			for _, want := range p.Services {
+				if serves.Name == want.Name {
+					serves.Hash = want.Hash
+				}
+			}
+			m.pass(1000)
+			serving := m.pods()
+			if serves.Hash != "" {
+				serving -= m.old().Available
+			}
+			if serving < least {
+				t.Fatalf("%s has %d pods, fewer than %d; the Deployment is %+v, the Rollout %+v", serves.Name, serving, least, m.old(), m.in.ReplicaSets)
+			}
+			if i > 50 || rapid.Bool().Draw(t, "starts") {
+				m.start()
+			}
+		}
+		if serves.Hash != "v1" || m.old().Desired != 0 {
+			t.Fatalf("in the end %s selects %q, and the Deployment is %+v", serves.Name, serves.Hash, m.old())
 		}
 	})
 }
