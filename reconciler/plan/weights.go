@@ -299,7 +299,7 @@ func rememberWeights(in In, st v1alpha1.RolloutStatus, w weight, services []Serv
 	next.Additional = additional(in, w)
 	if prior != nil {
 		next.Verified = prior.Verified
-		if prior.Canary.Weight == w.target && wantSplit(in, w) == nil { // what is written now has yet to be seen
+		if prior.Canary.Weight == w.target && (w.hold || asItIs(in, w)) { // what is written now has yet to be seen
 			next.Since = prior.Since
 		}
 	}
@@ -307,10 +307,16 @@ func rememberWeights(in In, st v1alpha1.RolloutStatus, w weight, services []Serv
 	return st
 }
 
+// asItIs says that nothing of what the canary has is to change. The shares of an
+// Experiment are stable's affair.
+func asItIs(in In, w weight) bool {
+	return in.Routing.Err == "" && in.Routing.Uniform && in.Routing.Canary == w.target && in.Routing.HasRoutes(w.routes)
+}
+
 // wantSplit is the write that brings the routing to the wanted weight and routes;
 // nil when it has them, or is to be left alone.
 func wantSplit(in In, w weight) *routers.Split {
-	if w.hold || in.Routing.Err == "" && in.Routing.Uniform && in.Routing.Canary == w.target && in.Routing.HasRoutes(w.routes) && in.Routing.HasExtras(w.extras) {
+	if w.hold || asItIs(in, w) && in.Routing.HasExtras(w.extras) {
 		return nil
 	}
 	full := fullWeight(in)
