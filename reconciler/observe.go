@@ -58,7 +58,7 @@ func (r *Reconciler) observe(ctx context.Context, rollout *v1alpha1.Rollout) (*o
 		seen.in.Replicas = *rollout.Spec.Replicas
 	}
 	steps := []func(context.Context, *observed) error{
-		r.observeSource, r.observeWorkloads, r.observeSpec, r.observeTemplate, r.observeReplicaSets, r.observeSelector, r.observeSides, r.observeRouting,
+		r.observeSource, r.observeWorkloads, r.observeSpec, r.observeTemplate, r.observeReplicaSets, r.observeSelector, r.observeSides, r.observeTraffic, r.observeRouting,
 		r.observeServices, r.observeTemplates, r.observeRuns, r.observeExperiments, r.observeReverts, r.observeDryRun,
 		r.observePods,
 	}
@@ -164,6 +164,9 @@ func (r *Reconciler) observeRouting(ctx context.Context, seen *observed) error {
 		Routing:       canary.TrafficRouting,
 	}
 	live, err := router.Observe(ctx, seen.target)
+	if err != nil && seen.in.Leaving != nil && unroutable(err) {
+		return nil
+	}
 	var missing *routers.NotFoundError
 	var invalid *routers.InvalidError
 	var config *routers.ConfigError

@@ -48,6 +48,9 @@ func parseRevision(text string) int64 {
 // observeServices reads the selectors, and the ready endpoints by hash while an
 // update is under way: in steady state nothing hangs on them.
 func (r *Reconciler) observeServices(ctx context.Context, seen *observed) error {
+	if seen.in.Leaving != nil {
+		return r.observeLeavingServices(ctx, seen)
+	}
 	if bg := seen.rollout.Spec.Strategy.BlueGreen; bg != nil {
 		return r.observeBlueGreen(ctx, seen, *bg)
 	}

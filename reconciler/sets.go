@@ -31,6 +31,9 @@ func (r *Reconciler) observeReplicaSets(ctx context.Context, seen *observed) err
 		client.MatchingFields{ownerIndex: string(seen.rollout.UID)}); err != nil {
 		return fmt.Errorf("listing ReplicaSets: %w", err)
 	}
+	if err := r.letGo(ctx, seen.rollout, &list); err != nil {
+		return err
+	}
 	seen.sets = map[string]*appsv1.ReplicaSet{}
 	for i := range list.Items {
 		set := &list.Items[i]
@@ -40,6 +43,31 @@ func (r *Reconciler) observeReplicaSets(ctx context.Context, seen *observed) err
 	}
 	matchOlderHash(seen)
 	return nil
+}
+
+// letGo adds the ReplicaSets that a Rollout which is deleted without its pods has
+// been parted from already: until its traffic is given back it sizes them still. They
+// are not adopted again.
+func (r *Reconciler) letGo(ctx context.Context, rollout *v1alpha1.Rollout, to *appsv1.ReplicaSetList) error {
+	ours, ok := setSelector(rollout)
+	if !ok || rollout.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	var list appsv1.ReplicaSetList
+	if err := r.Client.List(ctx, &list, client.InNamespace(rollout.Namespace), client.MatchingLabelsSelector{Selector: ours}); err != nil {
+		return fmt.Errorf("listing ReplicaSets: %w", err)
+	}
+	for _, set := range list.Items {
+		if metav1.GetControllerOf(&set) == nil {
+			to.Items = append(to.Items, set)
+		}
+	}
+	return nil
+}
+
+// isOf says that a ReplicaSet is the Rollout's, or was until its deletion began.
+func isOf(set *appsv1.ReplicaSet, rollout *v1alpha1.Rollout) bool {
+	return metav1.IsControlledBy(set, rollout) || !rollout.DeletionTimestamp.IsZero() && metav1.GetControllerOf(set) == nil
 }
 
 // adopt takes in ReplicaSets of ours that match the selector and that nobody
@@ -178,7 +206,7 @@ func (r *Reconciler) confirmSets(ctx context.Context, seen *observed) error {
 	count := 0
 	for i := range list.Items {
 		live := &list.Items[i]
-		if !metav1.IsControlledBy(live, seen.rollout) {
+		if !isOf(live, seen.rollout) {
 			continue
 		}
 		count++

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
-	"github.com/pushback-dev/pushback/reconciler/plan"
 	"github.com/pushback-dev/pushback/routers"
 )
 
@@ -89,24 +88,11 @@ func (r *Reconciler) rolloutsRouting(ctx context.Context, object client.Object) 
 	})
 }
 
-// claims are the fields of other objects that a Rollout's traffic rests on.
+// claims are the fields of other objects that a Rollout's traffic rests on, or rested
+// on until the spec was changed.
 func (r *Reconciler) claims(rollout *v1alpha1.Rollout) []routers.Claim {
-	target := routers.Target{Rollout: client.ObjectKeyFromObject(rollout)}
-	if bg := rollout.Spec.Strategy.BlueGreen; bg != nil {
-		target.StableService, target.CanaryService = bg.ActiveService, bg.PreviewService
-		return routers.ServiceClaims(target)
-	}
-	canary := rollout.Spec.Strategy.Canary
-	if canary == nil || canary.TrafficRouting == nil {
-		return nil
-	}
-	router, err := r.RouterFor(canary.TrafficRouting)
-	if err != nil || router == nil {
-		return nil
-	}
-	placed := plan.PlaceServices(*canary, rollout.Status.Canary.StablePingPong)
-	target.StableService, target.CanaryService, target.Routing = placed.StableService, placed.CanaryService, placed.TrafficRouting
-	return router.Claims(target)
+	key := client.ObjectKeyFromObject(rollout)
+	return append(r.claimsThrough(key, trafficOf(rollout.Spec)), r.claimsThrough(key, rollout.Status.Routed)...)
 }
 
 // rolloutsWaiting are the Rollouts that are not at rest: a template that appears

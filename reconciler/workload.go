@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,9 +124,9 @@ func renderWorkload(rollout *v1alpha1.Rollout, live *unstructured.Unstructured, 
 	return out, nil
 }
 
-// executeFinalizer puts the finalizer on the Rollout or takes it off. It goes only
-// when no workload has a note of this Rollout, as the API server says.
-func (r *Reconciler) executeFinalizer(ctx context.Context, seen *observed, decided plan.Plan) error {
+// executeFinalizers puts the finalizers on the Rollout or takes them off. That of
+// workloads goes only when no workload has a note of this Rollout, as the API server says.
+func (r *Reconciler) executeFinalizers(ctx context.Context, seen *observed, decided plan.Plan) error {
 	next := seen.rollout.DeepCopy()
 	switch decided.Finalizer {
 	case plan.FinalizerAdd:
@@ -141,7 +142,14 @@ func (r *Reconciler) executeFinalizer(ctx context.Context, seen *observed, decid
 			}
 		}
 		controllerutil.RemoveFinalizer(next, v1alpha1.WorkloadFinalizer)
-	default:
+	}
+	switch decided.TrafficFinalizer {
+	case plan.FinalizerAdd:
+		controllerutil.AddFinalizer(next, v1alpha1.TrafficFinalizer)
+	case plan.FinalizerRemove:
+		controllerutil.RemoveFinalizer(next, v1alpha1.TrafficFinalizer)
+	}
+	if slices.Equal(next.Finalizers, seen.rollout.Finalizers) {
 		return nil
 	}
 	patch := client.MergeFromWithOptions(seen.rollout, client.MergeFromWithOptimisticLock{})

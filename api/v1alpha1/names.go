@@ -78,6 +78,10 @@ const (
 // serves again. It is there only while one is scaled down.
 const WorkloadFinalizer = "pushback.dev/workload"
 
+// TrafficFinalizer on a Rollout keeps it until the traffic that goes through it is
+// given back: weights, managed routes and the hashes in selectors.
+const TrafficFinalizer = "pushback.dev/traffic"
+
 // Values of RoleAnnotation.
 const (
 	RoleStable   = "stable"
@@ -167,6 +171,7 @@ const (
 	ReasonStepCompleted            = "RolloutStepCompleted"
 	ReasonSkipSteps                = "SkipSteps"
 	ReasonTrafficWeightUpdated     = "TrafficWeightUpdated"
+	ReasonTrafficReleased          = "TrafficReleased"
 	ReasonTrafficRoutingError      = "TrafficRoutingError"
 	ReasonSwitchService            = "SwitchService"
 	ReasonScalingReplicaSet        = "ScalingReplicaSet"

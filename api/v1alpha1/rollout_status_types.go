@@ -65,6 +65,9 @@ type RolloutStatus struct {
 	// Message is one sentence for a person; stable from one pass to the next.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// Routed is what the traffic goes through; none until something of it is taken over.
+	// +optional
+	Routed *RoutedThrough `json:"routed,omitempty"`
 	// Conditions: Ready, Reconciling and Stalled as kstatus wants them, and Argo's.
 	// +listType=map
 	// +listMapKey=type
@@ -271,6 +274,23 @@ type RejectedVersion struct {
 	// account, so that it lifts the hold once and not after every failure.
 	// +optional
 	Retried string `json:"retried,omitempty"`
+}
+
+// RoutedThrough is what a Rollout's traffic goes through, as it was taken over. When
+// the spec names other objects, or the Rollout is deleted, it is given back first.
+type RoutedThrough struct {
+	// StableService and CanaryService are the Services of the two sides: those of the
+	// canary strategy, ping and pong, or the active and the preview one.
+	// +optional
+	StableService string `json:"stableService,omitempty"`
+	// +optional
+	CanaryService string `json:"canaryService,omitempty"`
+	// TrafficRouting of the canary strategy; none for blue-green.
+	// +optional
+	TrafficRouting *RolloutTrafficRouting `json:"trafficRouting,omitempty"`
+	// DynamicStableScale is true where stable may be too small to take all traffic back at once.
+	// +optional
+	DynamicStableScale bool `json:"dynamicStableScale,omitempty"`
 }
 
 // CanaryStatus is the state of a canary.

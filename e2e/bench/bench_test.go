@@ -42,7 +42,7 @@ func BenchmarkFleet(b *testing.B) {
 				b.Fatalf("-fleet: %v", err)
 			}
 			f := newFleet(b, size, v1alpha1.CanaryStrategy{Steps: []v1alpha1.CanaryStep{setWeight(20), pause(1), setWeight(50), pause(1)}})
-			before, cpu := f.written(), f.cpu()
+			before, cpu, requests := f.written(), f.cpu(), f.requests()
 			for i := range b.N {
 				version := fmt.Sprintf("v%d", i+2)
 				b.ResetTimer()
@@ -53,6 +53,7 @@ func BenchmarkFleet(b *testing.B) {
 			}
 			b.StopTimer()
 			used, memory := f.cpu()-cpu, f.memory()
+			b.ReportMetric((f.requests()-requests)/float64(size*b.N), "requests/rollout")
 			f.quiet()
 			after := f.written()
 			for resource, count := range after {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,6 +23,7 @@ import (
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/e2e/node"
+	"github.com/pushback-dev/pushback/e2e/ports"
 	"github.com/pushback-dev/pushback/e2e/world"
 )
 
@@ -38,6 +41,7 @@ type fleet struct {
 	ctx       context.Context
 	namespace string
 	size      int
+	metrics   string // the controller's address
 }
 
 // newFleet brings up size Rollouts of one version, each with two Services and an
@@ -59,9 +63,14 @@ func newFleet(b *testing.B, size int, strategy v1alpha1.CanaryStrategy, flags ..
 		}
 		_ = os.RemoveAll(dir)
 	})
-	f := &fleet{B: b, World: w, ctx: ctx, namespace: "fleet", size: size}
+	lease, err := ports.Take()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { lease.Release() })
+	f := &fleet{B: b, World: w, ctx: ctx, namespace: "fleet", size: size, metrics: lease.Address()}
 	f.must(w.AddTenant(ctx, f.namespace))
-	f.must(w.StartController(ctx, controller, append([]string{"--leader-elect=false"}, flags...)...))
+	f.must(w.StartController(ctx, controller, append([]string{"--leader-elect=false", "--metrics-addr=" + f.metrics}, flags...)...))
 	f.each(func(i int) error { return f.create(name(i), strategy) })
 	f.await("healthy", func(o *v1alpha1.Rollout) bool { return o.Status.Phase == v1alpha1.RolloutPhaseHealthy })
 	f.quiet()
@@ -200,6 +209,22 @@ func (f *fleet) written() map[string]int {
 		out["all"]++
 	}
 	return out
+}
+
+// requests are those that the controller has sent to the API server so far, reads too.
+func (f *fleet) requests() float64 {
+	f.Helper()
+	response, err := http.Get("http://" + f.metrics + "/metrics")
+	f.must(err)
+	defer response.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	f.must(err)
+	sum := 0.0
+	for _, metric := range families["rest_client_requests_total"].GetMetric() {
+		sum += metric.GetCounter().GetValue()
+	}
+	return sum
 }
 
 // quiet waits until nothing has been written for a while.

@@ -66,11 +66,7 @@ func targetOf(r *v1alpha1.Rollout) (routers.Target, bool) {
 func (a *Applier) claimsOf(declared []*v1alpha1.Rollout, live []v1alpha1.Rollout) claims {
 	out := claims{}
 	seen := map[string]bool{}
-	add := func(r *v1alpha1.Rollout) {
-		target, routed := targetOf(r)
-		if !routed {
-			return
-		}
+	add := func(target routers.Target) {
 		for _, made := range a.Claims(target) {
 			r := ref{Group: made.Group, Kind: made.Kind, Namespace: made.Namespace, Name: made.Name}
 			key := fmt.Sprint(r, target.StableService, target.CanaryService, made.Fields)
@@ -82,10 +78,20 @@ func (a *Applier) claimsOf(declared []*v1alpha1.Rollout, live []v1alpha1.Rollout
 		}
 	}
 	for i := range live {
-		add(&live[i])
+		if target, routed := targetOf(&live[i]); routed {
+			add(target)
+		}
+		if through := live[i].Status.Routed; through != nil { // not given back yet
+			add(routers.Target{
+				Rollout:       types.NamespacedName{Namespace: live[i].Namespace, Name: live[i].Name},
+				StableService: through.StableService, CanaryService: through.CanaryService, Routing: through.TrafficRouting,
+			})
+		}
 	}
 	for _, r := range declared {
-		add(r)
+		if target, routed := targetOf(r); routed {
+			add(target)
+		}
 	}
 	return out
 }

@@ -66,8 +66,9 @@ func TestC112_CleansUpWithoutTheCanaryService(t *testing.T) {
 	if p := plan.Decide(in); len(p.Services) != 1 || p.Services[0] != (plan.ServiceWant{Name: "web-stable", Hash: "v1"}) {
 		t.Errorf("Services %+v, want the stable one on v1", p.Services)
 	}
-	in.Deleting = true
-	if p := plan.Decide(in); !p.Release {
-		t.Error("deleted, and the routing is not released")
+	in.Deleting, in.Leaving = true, &plan.Leaving{Objects: "HTTPRoute web, Service web-stable"}
+	in.Stable.Hash = "v1"
+	if p := plan.Decide(in); p.Split == nil || p.Split.Canary != 0 {
+		t.Errorf("deleted, and the routing becomes %+v", p.Split)
 	}
 }

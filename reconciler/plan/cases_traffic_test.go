@@ -306,13 +306,3 @@ func TestLaw4_AbortTable(t *testing.T) {
 		}
 	}
 }
-
-func TestDeletingReleasesTheRouter(t *testing.T) {
-	c := paused(t, withRouter(setWeight(25), pause(0)), 1)
-	in, _ := c.Observe()
-	in.Deleting = true
-	p := plan.Decide(in)
-	if !p.Release || p.Split != nil || len(p.ReplicaSets)+len(p.Services)+len(p.Runs) > 0 {
-		t.Errorf("plan %+v", p)
-	}
-}

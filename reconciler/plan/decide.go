@@ -22,10 +22,13 @@ func Decide(in In) Plan {
 	switch {
 	case in.Deleting:
 		return farewell(in)
+	case in.Leaving != nil:
+		p, _ := leave(in)
+		return withWorkloads(in, holdTraffic(in, p))
 	case in.Spec.Strategy.BlueGreen != nil:
-		return withWorkloads(in, decideBlueGreen(in))
+		return withWorkloads(in, holdTraffic(in, decideBlueGreen(in)))
 	}
-	return withWorkloads(in, decide(in))
+	return withWorkloads(in, holdTraffic(in, decide(in)))
 }
 
 // decide is the loop that both strategies share.

@@ -38,8 +38,13 @@ type In struct {
 	// Workloads are the one that spec.workloadRef names, and those that this Rollout
 	// has scaled down before and that have not got their size back.
 	Workloads []Workload
-	// Finalizer is true while the Rollout carries v1alpha1.WorkloadFinalizer.
-	Finalizer bool
+	// Finalizer is true while the Rollout carries v1alpha1.WorkloadFinalizer, and
+	// TrafficFinalizer while it carries v1alpha1.TrafficFinalizer.
+	Finalizer, TrafficFinalizer bool
+	// Traffic is what the spec routes through; nil for a canary without a router.
+	Traffic *v1alpha1.RoutedThrough
+	// Leaving is set while traffic is to be given up.
+	Leaving *Leaving
 
 	// Invalid lists why the spec can't be used, each naming its field; empty when it can.
 	Invalid []string

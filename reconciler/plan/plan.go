@@ -57,6 +57,9 @@ type Plan struct {
 	Workloads []WorkloadWant
 	// Finalizer of the Rollout, which is written last.
 	Finalizer FinalizerWant
+	// TrafficFinalizer is on the Rollout before any traffic is written, and until it is
+	// given back.
+	TrafficFinalizer FinalizerWant
 	// Metadata that the versions are to have. Those not named stay as they are. The
 	// pods come last: nothing waits for their labels.
 	Metadata []MetadataWant

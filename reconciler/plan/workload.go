@@ -206,16 +206,23 @@ func farewell(in In) Plan {
 		p.WakeAfter = wakeTraffic
 		return p
 	}
-	p.Release = routed(in) && in.Spec.Strategy.BlueGreen == nil
-	if len(given) > 0 {
-		p.Services = unhashed(in)
+	if in.Leaving != nil {
+		q, done := leave(in)
+		if !done {
+			return q
+		}
+		p = q
 	}
 	p.Workloads = append(p.Workloads, given...)
-	if in.Finalizer && len(given) == 0 {
-		p.Finalizer = FinalizerRemove
-	}
 	if len(given) > 0 {
 		p.WakeAfter = wakeSoon
+		return p
+	}
+	if in.Finalizer {
+		p.Finalizer = FinalizerRemove
+	}
+	if in.TrafficFinalizer {
+		p.TrafficFinalizer = FinalizerRemove
 	}
 	return p
 }

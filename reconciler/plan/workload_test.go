@@ -246,6 +246,7 @@ func TestFarewell(t *testing.T) {
 	m.settle()
 	m.in.Deleting = true
 	m.in.Stable = &plan.Service{Name: "web-stable", Hash: "v1"}
+	m.in.Leaving = &plan.Leaving{Objects: "Service web-stable"}
 	m.pass(1000)
 	if m.old().Desired != 5 || m.old().Hold == nil {
 		t.Fatalf("the Deployment is %+v, want the Rollout's 5 pods", m.old())
@@ -265,6 +266,7 @@ func TestFarewell(t *testing.T) {
 	if diff := cmp.Diff([]plan.ServiceWant{{Name: "web-stable"}}, p.Services); diff != "" {
 		t.Errorf("Services:\n%s", diff)
 	}
+	m.in.Stable, m.in.Leaving = nil, nil
 	m.settle()
 	if !m.gone || m.old().Hold != nil {
 		t.Errorf("gone %t, the Deployment is %+v", m.gone, m.old())

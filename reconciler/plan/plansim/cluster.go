@@ -35,6 +35,8 @@ type Cluster struct {
 	Invalid, Missing []string
 	RevertOn         []v1alpha1.AbortReason
 	Deleting         bool
+	// Gone is true when the Rollout was deleted and nothing holds it.
+	Gone bool
 
 	// Routed is whether there is a router. RouterErr makes it refuse to be read,
 	// RefuseWeights to be written.
@@ -82,20 +84,21 @@ type Cluster struct {
 	// change is refused to what was decided before.
 	Between func(effect string)
 
-	sets        map[string]*set
-	side        string // of pingPong's Services, the stable one
-	route       route
-	services    [2]*plan.Service // stable, canary; active, preview
-	active      endpoints
-	runs        []plan.Run
-	experiments []plan.Experiment
-	reverts     []plan.Revert
-	working     map[string]*working // by Revert
-	branch      []commit
-	applied     int // index of the commit that the cluster has
-	asked       []string
-	generation  int64
-	version     int64 // of the Rollout
+	trafficFinalizer bool
+	sets             map[string]*set
+	side             string // of pingPong's Services, the stable one
+	route            route
+	services         [2]*plan.Service // stable, canary; active, preview
+	active           endpoints
+	runs             []plan.Run
+	experiments      []plan.Experiment
+	reverts          []plan.Revert
+	working          map[string]*working // by Revert
+	branch           []commit
+	applied          int // index of the commit that the cluster has
+	asked            []string
+	generation       int64
+	version          int64 // of the Rollout
 
 	rests       plan.In // what the plan that is being carried out rests on
 	passes      int

@@ -13,6 +13,9 @@ import (
 
 // Pass is one reconciliation: observe, decide, execute. It returns the plan.
 func (c *Cluster) Pass() plan.Plan {
+	if c.Gone {
+		return plan.Plan{}
+	}
 	in, read := c.Observe()
 	p := plan.Decide(in)
 	outer := c.rests
@@ -88,7 +91,7 @@ func (c *Cluster) execute(in plan.In, p plan.Plan, read Read) {
 		}
 		c.executeRevert(*p.Revert)
 	}
-	if !c.executeEvictions(p) || c.stops("events") {
+	if !c.executeEvictions(p) || !c.executeFinalizers(p, read) || c.stops("events") {
 		return
 	}
 	for _, e := range p.Events {

@@ -130,7 +130,13 @@ func (c *Cluster) checkRaise(weight int32) {
 // checkSwitch: the canary Service is moved only without traffic, the stable one
 // never to fewer pods than it takes.
 func (c *Cluster) checkSwitch(want plan.ServiceWant, next v1alpha1.RolloutStatus) {
-	if c.blueGreen() {
+	switch {
+	case want.Hash == "":
+		c.checkUnhash(want.Name)
+		return
+	case c.blueGreen() && c.Deleting:
+		return // the way home
+	case c.blueGreen():
 		c.checkSelector(want, next)
 		return
 	}

@@ -119,6 +119,7 @@ func (c *Cluster) Observe() (plan.In, Read) {
 		services := c.cached("services").([2]*plan.Service)
 		in.Stable, in.Canary = c.withEndpoints(services[0]), c.withEndpoints(services[1])
 	}
+	c.observeTraffic(&in)
 	c.observePods(&in)
 	read := Read{rollout: c.version, sets: seen.versions, runs: map[string]plan.Run{}, experiments: map[string]plan.Experiment{}}
 	for _, e := range in.Experiments {
@@ -142,7 +143,7 @@ func (c *Cluster) withEndpoints(seen *plan.Service) *plan.Service {
 	out.ReadyHashes = map[string]int32{}
 	for _, hash := range c.hashes() {
 		real := c.Selects("stable")
-		if seen.Name == c.services[1].Name {
+		if c.services[1] != nil && seen.Name == c.services[1].Name {
 			real = c.Selects("canary")
 		}
 		if n := c.AvailablePods(hash); n > 0 && (real == "" || real == hash) {
