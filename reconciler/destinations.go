@@ -137,7 +137,7 @@ func (r *Reconciler) freeExperiment(ctx context.Context, live *v1alpha1.Experime
 		return nil
 	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": live.UID, "annotations": map[string]any{v1alpha1.RoutedAnnotation: nil},
+		"uid": live.UID, "resourceVersion": live.ResourceVersion, "annotations": map[string]any{v1alpha1.RoutedAnnotation: nil},
 	}})
 	if err != nil {
 		return err
