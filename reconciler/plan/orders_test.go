@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// patience is how long a cache is behind at most.
-const patience = 3 * time.Second
+// behind is how long a cache is behind at most.
+const behind = 3 * time.Second
 
 // orders is in how many orders each story is tried.
 const orders = 200
@@ -28,7 +28,7 @@ func TestAnyOrder(t *testing.T) {
 				}
 				t.Run(strconv.Itoa(seed), func(t *testing.T) {
 					p := begun.fork()
-					p.Choose, p.CatchUp = rand.New(rand.NewPCG(uint64(seed), 0)).IntN, patience
+					p.Choose, p.CatchUp = rand.New(rand.NewPCG(uint64(seed), 0)).IntN, behind
 					mustComeTo(t, want, p)
 				})
 			}

@@ -73,10 +73,16 @@ func underWay(t *testing.T, s story) *player {
 	return p
 }
 
+// patience multiplies how long a story waits at most where things go wrong.
+const patience = 4
+
 // mustComeTo plays a story to its end in a world that the caller has made difficult.
 func mustComeTo(t *testing.T, want string, p *player) {
 	t.Helper()
-	p.patience = 4
+	if p.stage == 1 { // in the middle of a wait
+		p.left += (patience - 1) * p.script[p.at].within
+	}
+	p.patience = patience
 	if err := p.settle(); err != nil {
 		t.Fatalf("%v\n%s", err, transcript(p.Cluster))
 	}

@@ -3,4 +3,4 @@
 package plan_test
 
 // caseEvery tries one of so many.
-const caseEvery = 25
+const caseEvery = 40
