@@ -174,3 +174,21 @@ func TestARemovedRouteKeepsThePodsForAWhile(t *testing.T) {
 		t.Error(c.Violations)
 	}
 }
+
+// The same managed route, left from the version before, is not the new one's: its
+// step is done when the route leads to it.
+func TestARouteToAnotherVersionIsNoStep(t *testing.T) {
+	strategy := withRouter(headerRoute("testers", "yes"), pause(0))
+	strategy.TrafficRouting = managed("testers")
+	c := paused(t, strategy, 1)
+	c.Behaviours["v3"] = plansim.Behaviour{ReadyAfter: 20 * time.Second}
+	push(c, "v3")
+	for range 10 {
+		c.Pass()
+		c.Tick(1)
+		if c.Status.CurrentPodHash == "v3" && *c.Status.CurrentStepIndex > 0 {
+			t.Fatalf("at step %s with no pod of v3\n%s", c.Status.Step, transcript(c))
+		}
+	}
+	mustReach(t, c, 60, "the pause", pausedAt("v3", 1))
+}

@@ -14,15 +14,17 @@ import (
 // step of the same name replaces an earlier one, also one of the other kind, and a
 // step without a match removes it.
 //
-// There are none after the last step: the version has all of the traffic then, and
-// a mirror would keep requests with the old one. Whoever asks leaves them out when
-// the version is aborted, promoted in full, the first one or at rest.
+// After the last step those by headers stay until the version is stable: whom they
+// have brought to it are not to meet the old one meanwhile. Mirrors do not, for they
+// would keep requests with the old one. Whoever asks leaves all of them out when the
+// version is aborted, promoted in full, the first one or at rest.
 func managedRoutes(steps []v1alpha1.CanaryStep, index int32, tr *v1alpha1.RolloutTrafficRouting) []routers.ManagedRoute {
-	if tr == nil || index < 0 || int(index) >= len(steps) {
+	if tr == nil || index < 0 || len(steps) == 0 {
 		return nil
 	}
+	over := int(index) >= len(steps)
 	set := map[string]routers.ManagedRoute{}
-	for _, step := range steps[:index+1] {
+	for _, step := range steps[:min(int(index)+1, len(steps))] {
 		if s := step.SetHeaderRoute; s != nil {
 			delete(set, s.Name)
 			if match := headerMatches(s.Match); len(match) > 0 {
@@ -38,7 +40,7 @@ func managedRoutes(steps []v1alpha1.CanaryStep, index int32, tr *v1alpha1.Rollou
 	}
 	var out []routers.ManagedRoute
 	for _, named := range tr.ManagedRoutes {
-		if route, ok := set[named.Name]; ok {
+		if route, ok := set[named.Name]; ok && !(over && route.Mirror != nil) {
 			out = append(out, route)
 			delete(set, named.Name)
 		}

@@ -48,7 +48,7 @@ func TestManagedRoutes(t *testing.T) {
 		"a step that isn't reached":             {[]v1alpha1.CanaryStep{weight(1), header("one", "a")}, 0, nil},
 		"at its step":                           {[]v1alpha1.CanaryStep{weight(1), header("one", "a")}, 1, []routers.ManagedRoute{toCanary("one", "a")}},
 		"steps later":                           {[]v1alpha1.CanaryStep{header("one", "a"), weight(20), weight(50)}, 2, []routers.ManagedRoute{toCanary("one", "a")}},
-		"after the last step":                   {[]v1alpha1.CanaryStep{header("one", "a"), weight(20)}, 2, nil},
+		"after the last step":                   {[]v1alpha1.CanaryStep{header("one", "a"), mirror("two", nil, rich), weight(20)}, 3, []routers.ManagedRoute{toCanary("one", "a")}},
 		"before the first step":                 {[]v1alpha1.CanaryStep{header("one", "a")}, -1, nil},
 		"a later one replaces":                  {[]v1alpha1.CanaryStep{header("one", "a"), header("one", "b")}, 1, []routers.ManagedRoute{toCanary("one", "b")}},
 		"a later one of the other kind":         {[]v1alpha1.CanaryStep{header("one", "a"), mirror("one", new(int32(5)), v1alpha1.RouteMatch{})}, 1, []routers.ManagedRoute{mirrored("one", 5, routers.RequestMatch{})}},

@@ -11,7 +11,7 @@ import (
 // while a version is in progress, and none before its first pod was confirmed,
 // where nothing else serves, and where nothing is to serve.
 func wantRoutes(in In, st v1alpha1.RolloutStatus) []routers.ManagedRoute {
-	if !routed(in) || !inProgress(st) || st.StableRS == "" || confirmationPending(st) || in.Replicas == 0 {
+	if !routed(in) || !inProgress(st) || st.StableRS == "" || st.PromoteFull || confirmationPending(st) || in.Replicas == 0 {
 		return nil
 	}
 	return managedRoutes(steps(in), index(st), canary(in).TrafficRouting)

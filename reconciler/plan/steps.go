@@ -107,8 +107,8 @@ func atWeight(in In, st v1alpha1.RolloutStatus) bool {
 	if seen > weight && stranded(in, st) && !dynamic(in) {
 		weight = seen // it can't be lowered, for nobody else serves; that must not stop the way out
 	}
-	if weight > 0 && serviceHash(in.Canary) != st.CurrentPodHash {
-		return false // that is another version's weight
+	if (weight > 0 || len(wantRoutes(in, st)) > 0) && serviceHash(in.Canary) != st.CurrentPodHash {
+		return false // that is another version's weight, or the route to it
 	}
 	return seen == weight && weightSeen(st, weight) && in.Routing.HasRoutes(wantRoutes(in, st))
 }
