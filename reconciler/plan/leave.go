@@ -28,7 +28,9 @@ type Leaving struct {
 //	it has none        the hashes go first, so that whatever serves gets the traffic;
 //	                   then the weight goes to the stable Service
 //
-// Where no Service is given up, no pod is. It returns whether all of it is done.
+// Until the weight is home, stable becomes whole, and the stable Service selects it
+// where a promotion was under way, for else nothing could go back. Where no Service
+// is given up, no pod is. It returns whether all of it is done.
 func leave(in In) (p Plan, done bool) {
 	st := *in.Status.DeepCopy()
 	w := weight{hold: true}
@@ -40,12 +42,14 @@ func leave(in In) (p Plan, done bool) {
 	}
 	home := !routed(in) || settledAtZero(in, st)
 	switch hashed := given(in); {
-	case len(hashed) == 0:
-		done = home
+	case len(hashed) == 0 && home:
+		done = true
 	case !stableServes(in, st):
-		p.Services = hashed
+		p.ReplicaSets, p.Services = diff(in, st, stableWhole(in, st), nil), hashed
+	case !home:
+		p.ReplicaSets, p.Services = diff(in, st, stableWhole(in, st), nil), bringStable(in, st)
 	default:
-		p.ReplicaSets, p.Services = unhash(in, st, hashed, home)
+		p.ReplicaSets, p.Services = unhash(in, st, hashed)
 	}
 	if done {
 		p.Release, p.Split, st.Routed = true, nil, nil
@@ -70,19 +74,36 @@ func leavingEvents(in In, p Plan, done bool) []Event {
 	return out
 }
 
-// unhash is the next of the steps that end with Services that select no version.
-func unhash(in In, st v1alpha1.RolloutStatus, hashed []ServiceWant, home bool) ([]ReplicaSetWant, []ServiceWant) {
-	sizes := sizes{}
-	if stable := find(in, st.StableRS); desired(stable) < in.Replicas {
-		sizes[st.StableRS] = in.Replicas // it was small beside the canary
+// stableWhole is the size of a stable version that was small beside the canary, or
+// was about to be.
+func stableWhole(in In, st v1alpha1.RolloutStatus) sizes {
+	stable := find(in, st.StableRS)
+	if stable == nil || desired(stable) >= in.Replicas && stable.ScaleDownAt == nil {
+		return sizes{}
 	}
+	return sizes{st.StableRS: max(in.Replicas, desired(stable))}
+}
+
+// bringStable lets the stable Service select the stable version, also one that the
+// spec goes on naming: what comes back to it is to find that version.
+func bringStable(in In, st v1alpha1.RolloutStatus) []ServiceWant {
+	if in.Stable == nil || in.Stable.Hash == "" {
+		return nil
+	}
+	return switchTo(*in.Stable, stableSelects(in, st), "")
+}
+
+// unhash is the next of the steps that end with Services that select no version, once
+// the weight is home.
+func unhash(in In, st v1alpha1.RolloutStatus, hashed []ServiceWant) ([]ReplicaSetWant, []ServiceWant) {
+	sizes := stableWhole(in, st)
 	var services []ServiceWant
 	for _, s := range hashed {
-		if now := selectedBy(in, s.Name); home && now != st.StableRS {
+		if now := selectedBy(in, s.Name); now != st.StableRS {
 			services = append(services, ServiceWant{Name: s.Name, Hash: st.StableRS, Routes: s.Routes})
 		}
 	}
-	if !home || len(services) > 0 {
+	if len(services) > 0 {
 		return diff(in, st, sizes, nil), services
 	}
 	left := false

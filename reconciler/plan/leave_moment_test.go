@@ -1,0 +1,74 @@
+package plan_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/reconciler/plan"
+	"github.com/pushback-dev/pushback/reconciler/plan/plansim"
+)
+
+// A Rollout that is deleted after any pass of an update: the pods, the roles, the
+// Services and the weight change one after the other, and stable may be about to shrink.
+func TestC112_ADeletionAfterAnyPassOfAnUpdateEnds(t *testing.T) {
+	for name, strategy := range map[string]v1alpha1.CanaryStrategy{
+		"canary":    withRouter(setWeight(50)),
+		"dynamic":   dynamicScale(setWeight(50)),
+		"ping-pong": plansim.WithPingPong(withRouter(setWeight(50))),
+	} {
+		for passes, over := 0, false; !over; passes++ {
+			t.Run(fmt.Sprintf("%s, after pass %d", name, passes), func(t *testing.T) {
+				c := cluster(strategy)
+				stableAt(t, c, "v1")
+				push(c, "v2")
+				made := 0
+				c.Run(60, func(*plansim.Cluster) bool { made++; return made > passes })
+				over = made <= passes
+				c.Delete()
+				mustReach(t, c, 300, "gone", gone)
+				noViolations(t, c)
+			})
+		}
+	}
+}
+
+// The route alone is given up, and both Services go on: while a promotion is under
+// way the stable Service has yet to select the new version.
+func TestARouteIsGivenUpInTheMiddleOfAPromotion(t *testing.T) {
+	c := cluster(withRouter(setWeight(50)))
+	stableAt(t, c, "v1")
+	push(c, "v2")
+	mustReach(t, c, 60, "the promotion", func(c *plansim.Cluster) bool { return c.Status.StableRS == "v2" })
+	in := observe(c)
+	in.Leaving = &plan.Leaving{Objects: "HTTPRoute old", Keep: []string{"web-stable", "web-canary"}}
+	if diff := cmp.Diff([]plan.ServiceWant{{Name: "web-stable", Hash: "v2"}}, plan.Decide(in).Services); diff != "" {
+		t.Errorf("Services (-want +got):\n%s", diff)
+	}
+	in.Stable = &plan.Service{Name: "web-stable", Hash: "v2"}
+	if p := plan.Decide(in); p.Split == nil || p.Split.Canary != 0 || len(p.Services) > 0 {
+		t.Errorf("split %+v and Services %+v, want all on the stable Service", p.Split, p.Services)
+	}
+}
+
+// The route alone is given up, and stable is small beside the canary: it grows, or
+// the weight could never go home.
+func TestARouteIsGivenUpBesideASmallStable(t *testing.T) {
+	for name, weight := range map[string]int32{"some of it": 75, "all of it": 100} {
+		t.Run(name, func(t *testing.T) {
+			c := paused(t, dynamicScale(setWeight(weight), pause(0)), 1)
+			c.Run(30, nil)
+			in := observe(c)
+			in.Leaving = &plan.Leaving{Objects: "HTTPRoute old", Keep: []string{"web-stable", "web-canary"}}
+			p := plan.Decide(in)
+			if len(p.ReplicaSets) != 1 || p.ReplicaSets[0].Hash != "v1" || p.ReplicaSets[0].Replicas != 4 || p.ReplicaSets[0].ScaleDownAt != nil {
+				t.Errorf("ReplicaSets %+v, want 4 pods of v1", p.ReplicaSets)
+			}
+			if p.Split != nil && p.Split.Canary < weight {
+				t.Errorf("split %+v while stable has %d pods", p.Split, c.AvailablePods("v1"))
+			}
+		})
+	}
+}
