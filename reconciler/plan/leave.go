@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 )
@@ -106,16 +107,36 @@ func unhash(in In, st v1alpha1.RolloutStatus, hashed []ServiceWant) ([]ReplicaSe
 	if len(services) > 0 {
 		return diff(in, st, sizes, nil), services
 	}
+	deadlines := map[string]time.Time{}
 	left := false
 	for _, rs := range in.ReplicaSets {
-		if rs.Hash != st.StableRS && !rs.Deleting && size(&rs) > 0 {
-			sizes[rs.Hash], left = 0, true
+		if rs.Hash == st.StableRS || rs.Deleting || size(&rs) == 0 {
+			continue
+		}
+		left = true
+		if at, waits := drainedAt(in, rs); waits {
+			sizes[rs.Hash], deadlines[rs.Hash] = rs.Desired, at
+		} else {
+			sizes[rs.Hash] = 0
 		}
 	}
 	if left {
-		return diff(in, st, sizes, nil), nil
+		return diff(in, st, sizes, deadlines), nil
 	}
 	return diff(in, st, sizes, nil), hashed
+}
+
+// drainedAt is when a version that no Service selects any more may lose its pods;
+// false when it may now. A router's weight has been seen at 0 for a while; after a
+// selector that moved traffic by itself, the deadline on the ReplicaSet is the clock.
+func drainedAt(in In, rs ReplicaSet) (time.Time, bool) {
+	switch {
+	case routed(in):
+		return time.Time{}, false
+	case rs.ScaleDownAt == nil:
+		return in.Now.Add(settle), true
+	}
+	return *rs.ScaleDownAt, in.Now.Before(*rs.ScaleDownAt)
 }
 
 // homeward is the weight while traffic is given up.
