@@ -124,6 +124,9 @@ func (c *Cluster) checkSelector(want plan.ServiceWant, next v1alpha1.RolloutStat
 	if want.Routes != (want.Name == ActiveService) {
 		c.violated("4", "what moves the traffic isn't marked: %+v", want)
 	}
+	if c.serving() == 0 && !slices.ContainsFunc(c.hashes(), func(hash string) bool { return c.AvailablePods(hash) > 0 }) {
+		whole = 0 // a scaler took all pods away since: no Service reaches any, whatever it selects
+	}
 	switch {
 	case want.Name == PreviewService:
 		if c.Calm && pods == 0 && whole > 0 {
