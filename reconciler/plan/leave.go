@@ -178,17 +178,22 @@ func selectedBy(in In, name string) string {
 	return ""
 }
 
-// noteLeaving is what a reader is told meanwhile.
+// noteLeaving is what a reader is told meanwhile. Whoever deletes is told the way out:
+// what the routing lacks may never come back.
 func noteLeaving(in In, _ v1alpha1.RolloutStatus, w weight) (note, bool) {
 	if in.Leaving == nil {
 		return note{}, false
 	}
-	why := "the spec does not route through it any more"
+	why, hatch := "the spec does not route through it any more", ""
 	if in.Deleting {
 		why = "being deleted"
+		hatch = "; if that can't be, take the finalizer " + v1alpha1.TrafficFinalizer + " off by hand: the traffic then stays where it is, and the pods go"
+	}
+	if routed(in) {
+		w.why = orEmpty(w.why, in.Routing.Message)
 	}
 	return note{phase: v1alpha1.RolloutPhaseProgressing, reason: v1alpha1.ReasonProgressing,
-		message: fmt.Sprintf("%s: giving %s back first%s", why, in.Leaving.Objects, because(w.why))}, true
+		message: fmt.Sprintf("%s: giving %s back first%s%s", why, in.Leaving.Objects, because(w.why), hatch)}, true
 }
 
 // holdTraffic keeps the Rollout while traffic hangs on it, and takes none over

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,6 +10,7 @@ import (
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/reconciler/plan"
 	"github.com/pushback-dev/pushback/reconciler/plan/plansim"
+	"github.com/pushback-dev/pushback/routers"
 )
 
 // A Rollout that is deleted after any pass of an update: the pods, the roles, the
@@ -68,6 +70,29 @@ func TestARouteIsGivenUpBesideASmallStable(t *testing.T) {
 			}
 			if p.Split != nil && p.Split.Canary < weight {
 				t.Errorf("split %+v while stable has %d pods", p.Split, c.AvailablePods("v1"))
+			}
+		})
+	}
+}
+
+// Who deletes a Rollout whose routing can't be read, or is never carried out, is told
+// what it waits for and the way out.
+func TestC112_ADeletionThatCannotEndSaysHowToEndIt(t *testing.T) {
+	for name, spoil := range map[string]func(*plan.Routing){
+		"it can't be read": func(r *plan.Routing) { r.Err = "HTTPRoute web is forbidden" },
+		"it isn't carried out": func(r *plan.Routing) {
+			r.Verification, r.Message = routers.VerificationPending, "no Gateway has accepted it"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := observe(paused(t, withRouter(setWeight(25), pause(0)), 1))
+			in.Deleting, in.Leaving = true, &plan.Leaving{Objects: "HTTPRoute web"}
+			spoil(in.Routing)
+			message := plan.Decide(in).Status.Message
+			for _, part := range []string{in.Routing.Err + in.Routing.Message, v1alpha1.TrafficFinalizer} {
+				if !strings.Contains(message, part) {
+					t.Errorf("message %q doesn't name %q", message, part)
+				}
 			}
 		})
 	}
