@@ -149,6 +149,10 @@ func TestAnOutageOfTheProviderIsNotABadRelease(t *testing.T) {
 	t.Parallel()
 	s := beginOutage(t, "outage")
 	s.weightsBecome(100, 0)
+	// Half a minute later the pods of v2 go, which is written.
+	s.awaitThat("the pods of v2 to go", func(context.Context) (bool, error) {
+		return s.replicaSet(s.down.Status.CurrentPodHash).Status.Replicas == 0, nil
+	})
 	s.settled()
 	if stable := s.rollout().Status.StableRS; stable != s.v1.Status.StableRS {
 		t.Errorf("stable is %s, want %s", stable, s.v1.Status.StableRS)
