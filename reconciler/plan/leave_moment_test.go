@@ -97,3 +97,30 @@ func TestC112_ADeletionThatCannotEndSaysHowToEndIt(t *testing.T) {
 		})
 	}
 }
+
+// A Rollout of a release that remembered no routing, and held no Rollout, in the
+// middle of a canary: nothing of its traffic moves before both are there, but back.
+func TestAnUpgradeInTheMiddleOfACanary(t *testing.T) {
+	upgraded := func() plan.In {
+		c := paused(t, withRouter(setWeight(25), pause(0), setWeight(50)), 1)
+		c.Run(30, nil)
+		in := observe(c)
+		in.Status.Routed, in.TrafficFinalizer = nil, false
+		return in
+	}
+	in := upgraded()
+	p := plan.Decide(in)
+	if p.Split != nil || len(p.Services)+len(p.ReplicaSets) > 0 || p.TrafficFinalizer != plan.FinalizerAdd || p.Status.Routed == nil {
+		t.Errorf("split %+v, Services %+v, ReplicaSets %+v, finalizer %q, routed %+v; want it to be held and nothing else",
+			p.Split, p.Services, p.ReplicaSets, p.TrafficFinalizer, p.Status.Routed)
+	}
+	p.Status.Routed = nil
+	if diff := cmp.Diff(in.Status, p.Status); diff != "" {
+		t.Errorf("status (-before +after):\n%s", diff)
+	}
+	in = upgraded()
+	in.Verbs = map[string]string{v1alpha1.AbortAnnotation: "v2/1/stop"}
+	if p := plan.Decide(in); p.Split == nil || p.Split.Canary != 0 {
+		t.Errorf("aborted, and the routing becomes %+v", p.Split)
+	}
+}
