@@ -41,7 +41,7 @@ func leave(in In) (p Plan, done bool) {
 		p.Split = wantSplit(in, w)
 		st = rememberWeights(in, st, w, nil)
 	}
-	home := !routed(in) || settledAtZero(in, st)
+	home := !routed(in) || settledAtZero(in, st) && len(in.Routing.Extras) == 0
 	switch hashed := given(in); {
 	case len(hashed) == 0 && home:
 		done = true

@@ -124,3 +124,22 @@ func TestAnUpgradeInTheMiddleOfACanary(t *testing.T) {
 		t.Errorf("aborted, and the routing becomes %+v", p.Split)
 	}
 }
+
+// The share of an Experiment is taken back, and seen to be, before the route is let
+// go: a write that is refused then is tried again.
+func TestARouteIsGivenUpBesideAnExperiment(t *testing.T) {
+	c := cluster(withRouter(weighted(compare(), 5), setWeight(50)))
+	stableAt(t, c, "v1")
+	push(c, "v2")
+	mustReach(t, c, 60, "the share", func(c *plansim.Cluster) bool { return len(c.Extras()) > 0 })
+	c.Run(10, nil)
+	in := observe(c)
+	in.Leaving = &plan.Leaving{Objects: "HTTPRoute old", Keep: []string{"web-stable", "web-canary"}}
+	if p := plan.Decide(in); p.Release || p.Split == nil || len(p.Split.Extras) > 0 || p.Status.Routed == nil {
+		t.Errorf("release %v, split %+v, routed %v; want the share to be taken back first", p.Release, p.Split, p.Status.Routed)
+	}
+	in.Routing.Extras = nil
+	if p := plan.Decide(in); !p.Release || p.Status.Routed != nil {
+		t.Errorf("release %v, routed %v; want it to be let go", p.Release, p.Status.Routed)
+	}
+}
