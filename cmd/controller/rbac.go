@@ -5,8 +5,8 @@ package main
 // ServiceAccount that the GitSync names, never with these.
 //
 // What the project's own kinds need. Specs are people's: the controller writes
-// statuses, a finalizer while a workload is scaled down, creates AnalysisRuns,
-// Experiments and Reverts, and ends runs.
+// statuses, finalizers while a workload is scaled down or traffic goes through a
+// Rollout, creates AnalysisRuns, Experiments and Reverts, and ends runs.
 //
 // +kubebuilder:rbac:groups=pushback.dev,resources=rollouts;gitsyncs;analysistemplates;clusteranalysistemplates;analysisruns;experiments;reverts,verbs=get;list;watch
 // +kubebuilder:rbac:groups=pushback.dev,resources=rollouts/status;gitsyncs/status;analysisruns/status;experiments/status;reverts/status,verbs=patch
