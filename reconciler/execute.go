@@ -25,7 +25,7 @@ func (r *Reconciler) execute(ctx context.Context, seen *observed, decided plan.P
 	steps := []func(context.Context, *observed, plan.Plan) error{
 		r.executeRouting, r.executeServices, r.executeReplicaSets, r.executePrune,
 		r.executeStatus, r.executeRuns, r.executeExperiments, r.executeProbes, r.executeRevert,
-		r.executeEvictions, r.executeWorkloads, r.executeFinalizers,
+		r.executeEvictions, r.executeWorkloads, r.executeSize, r.executeFinalizers,
 	}
 	for _, step := range steps {
 		if err := step(ctx, seen, decided); err != nil {

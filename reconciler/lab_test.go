@@ -31,13 +31,19 @@ import (
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/e2e/cluster"
 	"github.com/pushback-dev/pushback/e2e/cluster/clustertest"
+	"github.com/pushback-dev/pushback/e2e/cluster/fakemetrics"
 	"github.com/pushback-dev/pushback/e2e/node"
 	"github.com/pushback-dev/pushback/routers"
 	"github.com/pushback-dev/pushback/routers/gatewayapi"
 	"github.com/pushback-dev/pushback/templatehash"
 )
 
-var shared = clustertest.New(cluster.Options{}, (*cluster.Cluster).InstallGatewayAPI, clustertest.CRDs("manifests/crd"), startNode)
+var (
+	// loads are what the HPA controller is told of pods.
+	loads  = &fakemetrics.Server{}
+	shared = clustertest.New(cluster.Options{ControllerManagerArgs: fakemetrics.ControllerManagerArgs()},
+		(*cluster.Cluster).InstallGatewayAPI, clustertest.CRDs("manifests/crd"), startNode, loads.Install)
+)
 
 func TestMain(m *testing.M) {
 	log.SetLogger(zap.New(zap.WriteTo(io.Discard))) // what goes wrong is in statuses, which the tests read

@@ -52,11 +52,8 @@ func (r *Reconciler) observe(ctx context.Context, rollout *v1alpha1.Rollout) (*o
 		Verbs:      verbs(rollout),
 		Spec:       rollout.Spec,
 		Status:     rollout.Status,
-		Replicas:   1,
+		Replicas:   sizeOf(rollout),
 	}}
-	if rollout.Spec.Replicas != nil {
-		seen.in.Replicas = *rollout.Spec.Replicas
-	}
 	steps := []func(context.Context, *observed) error{
 		r.observeSource, r.observeWorkloads, r.observeSpec, r.observeTemplate, r.observeReplicaSets, r.observeSelector, r.observeSides, r.observeTraffic, r.observeRouting,
 		r.observeServices, r.observeTemplates, r.observeRuns, r.observeExperiments, r.observeReverts, r.observeDryRun,

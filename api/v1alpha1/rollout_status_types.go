@@ -144,6 +144,10 @@ type RolloutStatus struct {
 	// AvailableReplicas is the number of available pods.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
+	// DesiredReplicas is the size that was asked for last, which holds when
+	// spec.replicas leaves the spec. Ours.
+	// +optional
+	DesiredReplicas *int32 `json:"desiredReplicas,omitempty"`
 	// HPAReplicas is what the scale subresource reports.
 	// +optional
 	HPAReplicas int32 `json:"HPAReplicas,omitempty"`

@@ -2862,6 +2862,11 @@ func (in *RolloutStatus) DeepCopyInto(out *RolloutStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.DesiredReplicas != nil {
+		in, out := &in.DesiredReplicas, &out.DesiredReplicas
+		*out = new(int32)
+		**out = **in
+	}
 	if in.RestartRequestedAt != nil {
 		in, out := &in.RestartRequestedAt, &out.RestartRequestedAt
 		*out = (*in).DeepCopy()

@@ -22,7 +22,8 @@ type In struct {
 	Verbs map[string]string
 
 	Spec v1alpha1.RolloutSpec
-	// Replicas is the wanted size: spec.replicas, or 1 when it was never set.
+	// Replicas is the wanted size: spec.replicas, the last one when that has left the
+	// spec, or 1 when it was never set.
 	Replicas int32
 	// Status as it was persisted last; empty when it was lost.
 	Status v1alpha1.RolloutStatus

@@ -13,6 +13,8 @@ import (
 // report fills in what a reader wants to see, all of it from what was observed.
 func report(in In, st v1alpha1.RolloutStatus, w weight) v1alpha1.RolloutStatus {
 	st.ObservedGeneration = in.Generation
+	size := in.Replicas
+	st.DesiredReplicas = &size
 	st.Replicas, st.UpdatedReplicas, st.ReadyReplicas, st.AvailableReplicas = 0, 0, 0, 0
 	for _, rs := range in.ReplicaSets {
 		st.Replicas += rs.Replicas

@@ -25,13 +25,14 @@ const (
 	timeout     = 60 * time.Second
 )
 
-// ControllerManagerArgs let the HPA controller look every second, and at pods from their first second on.
+// ControllerManagerArgs let the HPA controller look every second, and at pods as soon as they are Ready: by
+// default it leaves out what a young pod uses until a whole window of it was measured.
 // Whether a size may fall again at once is said in an HPA's spec.behavior.
 func ControllerManagerArgs() []string {
 	return []string{
 		"--horizontal-pod-autoscaler-sync-period=1s",
-		"--horizontal-pod-autoscaler-cpu-initialization-period=1s",
-		"--horizontal-pod-autoscaler-initial-readiness-delay=1s",
+		"--horizontal-pod-autoscaler-cpu-initialization-period=0s",
+		"--horizontal-pod-autoscaler-initial-readiness-delay=0s",
 	}
 }
 
