@@ -145,7 +145,7 @@ func homeward(in In, st v1alpha1.RolloutStatus) weight {
 	case in.Routing.Err != "":
 		return weight{target: 0, why: in.Routing.Err}
 	case !stableServes(in, st) && in.Stable != nil && in.Stable.Hash != "":
-		return weight{target: in.Routing.Canary, hold: true, why: "no pod of the stable version is available"}
+		return weight{target: in.Routing.Canary, hold: true, stranded: true, why: "no pod of the stable version is available"}
 	case !stableServes(in, st):
 		return weight{target: 0}
 	case serviceHash(in.Canary) == st.StableRS && stableComes(in, st) && serviceHash(in.Stable) != "":
@@ -192,8 +192,13 @@ func noteLeaving(in In, _ v1alpha1.RolloutStatus, w weight) (note, bool) {
 	if routed(in) {
 		w.why = orEmpty(w.why, in.Routing.Message)
 	}
-	return note{phase: v1alpha1.RolloutPhaseProgressing, reason: v1alpha1.ReasonProgressing,
-		message: fmt.Sprintf("%s: giving %s back first%s%s", why, in.Leaving.Objects, because(w.why), hatch)}, true
+	n := note{phase: v1alpha1.RolloutPhaseProgressing, reason: v1alpha1.ReasonProgressing}
+	if w.stranded && len(given(in)) == 0 { // else the Services select whatever serves
+		n = note{phase: v1alpha1.RolloutPhaseDegraded, reason: v1alpha1.ReasonNoSideCanServe, stalled: true}
+		hatch += "; mend its pods, or name in the spec what it named before"
+	}
+	n.message = fmt.Sprintf("%s: giving %s back first%s%s", why, in.Leaving.Objects, because(w.why), hatch)
+	return n, true
 }
 
 // holdTraffic keeps the Rollout while traffic hangs on it, and takes none over

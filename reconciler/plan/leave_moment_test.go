@@ -88,6 +88,7 @@ func TestC112_ADeletionThatCannotEndSaysHowToEndIt(t *testing.T) {
 			in := observe(paused(t, withRouter(setWeight(25), pause(0)), 1))
 			in.Deleting, in.Leaving = true, &plan.Leaving{Objects: "HTTPRoute web"}
 			spoil(in.Routing)
+			in.Invalid = []string{"spec.replicas: it is -1"} // which matters no more
 			message := plan.Decide(in).Status.Message
 			for _, part := range []string{in.Routing.Err + in.Routing.Message, v1alpha1.TrafficFinalizer} {
 				if !strings.Contains(message, part) {
@@ -141,5 +142,26 @@ func TestARouteIsGivenUpBesideAnExperiment(t *testing.T) {
 	in.Routing.Extras = nil
 	if p := plan.Decide(in); !p.Release || p.Status.Routed != nil {
 		t.Errorf("release %v, routed %v; want it to be let go", p.Release, p.Status.Routed)
+	}
+}
+
+// Nothing could go back to a stable version without pods: the weight stays, and who
+// has edited the spec is told (law 4).
+func TestARouteIsNotGivenUpToABrokenStable(t *testing.T) {
+	c := paused(t, withRouter(setWeight(50), pause(0)), 1)
+	c.BreakPods("v1", 4)
+	c.Run(5, nil)
+	in := observe(c)
+	in.Leaving = &plan.Leaving{Objects: "HTTPRoute old", Keep: []string{"web-stable", "web-canary"}}
+	p := plan.Decide(in)
+	if p.Split != nil || p.Release || p.Status.Phase != v1alpha1.RolloutPhaseDegraded {
+		t.Errorf("split %+v, release %v, phase %s; want the weight to stay, and Degraded", p.Split, p.Release, p.Status.Phase)
+	}
+	c.HealPods("v1")
+	c.Run(10, nil)
+	healed := observe(c)
+	healed.Leaving = in.Leaving
+	if p := plan.Decide(healed); p.Split == nil || p.Split.Canary != 0 || p.Status.Phase != v1alpha1.RolloutPhaseProgressing {
+		t.Errorf("split %+v, phase %s after v1 has come back", p.Split, p.Status.Phase)
 	}
 }

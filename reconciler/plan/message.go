@@ -21,7 +21,7 @@ type note struct {
 // time and no counter that changes by itself.
 func judge(in In, st v1alpha1.RolloutStatus, w weight) note {
 	for _, check := range []func(In, v1alpha1.RolloutStatus, weight) (note, bool){
-		noteInvalid, noteLeaving, noteAborted, noteMissing, noteStranded, noteFrozen, noteHeld, noteOverdue, notePaused, noteRestarting, noteProgressing,
+		noteLeaving, noteInvalid, noteAborted, noteMissing, noteStranded, noteFrozen, noteHeld, noteOverdue, notePaused, noteRestarting, noteProgressing,
 	} {
 		if n, applies := check(in, st, w); applies {
 			if waits(in, st) && n.phase != v1alpha1.RolloutPhaseDegraded {
