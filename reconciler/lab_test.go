@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -70,27 +71,38 @@ type lab struct {
 	manager   manager.Manager
 	// reconciler is the one under test: run by the manager after watch, or by hand.
 	reconciler *Reconciler
+	// stop ends the manager and waits for it; nil before it was started.
+	stop func()
 }
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	t.Parallel()
+	return labIn(t, clustertest.Namespace(t, shared.Cluster(t)))
+}
+
+// labIn is one more controller in a namespace, with options of its manager.
+func labIn(t *testing.T, namespace string, options ...func(*ctrl.Options)) *lab {
+	t.Helper()
 	c := shared.Cluster(t)
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	utilruntime.Must(gatewayv1.Install(scheme))
-	l := &lab{T: t, namespace: clustertest.Namespace(t, c)}
+	l := &lab{T: t, namespace: namespace}
 	var err error
 	if l.client, err = client.New(c.RESTConfig(), client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	l.manager, err = ctrl.NewManager(c.RESTConfig(), ctrl.Options{
+	settings := ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{l.namespace: {}}},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
-	})
-	if err != nil {
+	}
+	for _, option := range options {
+		option(&settings)
+	}
+	if l.manager, err = ctrl.NewManager(c.RESTConfig(), settings); err != nil {
 		t.Fatal(err)
 	}
 	gateway := gatewayapi.New(l.manager.GetClient(), l.manager.GetAPIReader())
@@ -124,6 +136,9 @@ func (l *lab) byHand() {
 			l.Fatal(err)
 		}
 	}
+	if err := indexServices(l.Context(), l.manager.GetFieldIndexer()); err != nil {
+		l.Fatal(err)
+	}
 	l.start()
 	if !l.manager.GetCache().WaitForCacheSync(l.Context()) {
 		l.Fatal("the cache doesn't sync")
@@ -134,12 +149,13 @@ func (l *lab) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- l.manager.Start(ctx) }()
-	l.Cleanup(func() {
+	l.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			l.Error(err)
 		}
 	})
+	l.Cleanup(l.stop)
 }
 
 func (l *lab) create(objects ...client.Object) {
