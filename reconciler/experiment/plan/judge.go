@@ -43,10 +43,23 @@ func judge(in In, st v1alpha1.ExperimentStatus) v1alpha1.ExperimentStatus {
 		st.Message = textEnding
 	case !allRunning(st) && !in.Spec.Terminate:
 		st.Message = textReturning // or until its deadline
+	case unstarted(in) != "":
+		return end(in, st, v1alpha1.AnalysisPhaseInconclusive, fmt.Sprintf("it was terminated before analysis %s had started", unstarted(in)))
 	default:
 		return end(in, st, v1alpha1.AnalysisPhaseSuccessful, textSuccessful)
 	}
 	return st
+}
+
+// unstarted is an analysis that was not started before the Experiment was
+// terminated; empty for none. What was not measured is no success (law 10).
+func unstarted(in In) string {
+	for _, a := range in.Spec.Analyses {
+		if _, seen := in.Runs[a.Name]; !seen && in.Spec.Terminate {
+			return a.Name
+		}
+	}
+	return ""
 }
 
 // owed says that the verdict of an analysis is waited for at the end. Who terminates

@@ -165,7 +165,7 @@ func (l *lab) note(next v1alpha1.ExperimentStatus) {
 	}
 	if next.Phase == v1alpha1.AnalysisPhaseSuccessful {
 		for _, a := range l.spec.Analyses {
-			if run := l.runs[a.Name]; run.Phase != v1alpha1.AnalysisPhaseSuccessful && !l.spec.Terminate {
+			if run := l.runs[a.Name]; run.Phase != v1alpha1.AnalysisPhaseSuccessful {
 				l.broken = append(l.broken, fmt.Sprintf("Successful with the analysis %s %q", a.Name, run.Phase))
 			}
 		}
