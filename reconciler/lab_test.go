@@ -136,6 +136,9 @@ func (l *lab) byHand() {
 			l.Fatal(err)
 		}
 	}
+	if err := indexServices(l.Context(), l.manager.GetFieldIndexer()); err != nil {
+		l.Fatal(err)
+	}
 	l.start()
 	if !l.manager.GetCache().WaitForCacheSync(l.Context()) {
 		l.Fatal("the cache doesn't sync")

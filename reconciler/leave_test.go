@@ -1,11 +1,13 @@
 package reconciler
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/e2e/cluster/clustertest"
@@ -145,4 +147,89 @@ func TestASpecThatCannotBeUsedKeepsTheTraffic(t *testing.T) {
 	if got := l.canaryWeight(); before != 50 || got != 50 {
 		t.Errorf("the canary had %d, and has %d", before, got)
 	}
+	// An abort reaches it all the same (law 4).
+	l.change(func(r *v1alpha1.Rollout) {
+		r.Annotations = map[string]string{v1alpha1.AbortAnnotation: r.Status.CurrentPodHash + "/1/stop"}
+	})
+	clustertest.Eventually(l, patience, func() error {
+		if got := l.canaryWeight(); got != 0 {
+			return errOr(nil, "aborted, and the canary still has traffic")
+		}
+		return nil
+	})
+}
+
+// Another selection of rules of the same route: the rules that are named no more are
+// given back as well.
+func TestAChangedSelectionOfRulesGivesTheTrafficBackFirst(t *testing.T) {
+	l := newLab(t)
+	route, rollout := webRoute(), routedRollout(setWeight(25), untilPromoted)
+	one, two := gatewayv1.SectionName("one"), gatewayv1.SectionName("two")
+	second := *route.Spec.Rules[0].DeepCopy()
+	route.Spec.Rules[0].Name, second.Name = &one, &two
+	path := "/two"
+	second.Matches = []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{Value: &path}}}
+	route.Spec.Rules = append(route.Spec.Rules, second)
+	selecting := func(rule string) *v1alpha1.GatewayAPITrafficRouting {
+		return &v1alpha1.GatewayAPITrafficRouting{HTTPRoutes: []v1alpha1.GatewayAPIRoute{{Name: "web", RuleNames: []string{rule}}}}
+	}
+	rollout.Spec.Strategy.Canary.TrafficRouting.GatewayAPI = selecting("one")
+	l.create(webService("web-stable"), webService("web-canary"), route, rollout)
+	l.watch()
+	l.reach("healthy", patience, healthy)
+	l.change(func(r *v1alpha1.Rollout) { r.Spec.Template = rawTemplate(podTemplate("web:2")) })
+	l.reach("paused", patience, func(r *v1alpha1.Rollout) bool { return r.Status.Phase == v1alpha1.RolloutPhasePaused })
+	l.change(func(r *v1alpha1.Rollout) { r.Spec.Strategy.Canary.TrafficRouting.GatewayAPI = selecting("two") })
+	clustertest.Eventually(l, patience, func() error {
+		live := &gatewayv1.HTTPRoute{}
+		if err := l.get("web", live); err != nil {
+			return err
+		}
+		was, now := live.Spec.Rules[0].BackendRefs[1].Weight, live.Spec.Rules[1].BackendRefs[1].Weight
+		if was == nil || *was != 0 || now == nil || *now != 25 {
+			return errOr(nil, "the old rule keeps its weight, or the new one has none")
+		}
+		return nil
+	})
+}
+
+// Two Rollouts name one Service: the one that has it keeps it, and the other waits
+// and says so; when the first is gone, the other takes it over (law 9).
+func TestAServiceIsOneRolloutsAtATime(t *testing.T) {
+	l := newLab(t)
+	l.routed()
+	l.watch()
+	l.reach("healthy", patience, healthy)
+	other := routedRollout()
+	other.Name = "renamed"
+	other.Spec.Template = rawTemplate(podTemplate("web:2"))
+	other.Spec.Selector.MatchLabels["by"] = "renamed"
+	template := podTemplate("web:2")
+	template["metadata"].(map[string]any)["labels"].(map[string]any)["by"] = "renamed"
+	other.Spec.Template = rawTemplate(template)
+	l.create(other)
+	renamed := &v1alpha1.Rollout{}
+	clustertest.Eventually(l, patience, func() error {
+		if err := l.get("renamed", renamed); err != nil {
+			return err
+		}
+		if !strings.Contains(renamed.Status.Message, "Rollout web routes through it too") {
+			return errOr(nil, "it says "+renamed.Status.Message)
+		}
+		return nil
+	})
+	first := l.hashOf(podTemplate("web:1"))
+	l.settled()
+	if got := l.selectedHashOf("web-stable"); got != first || len(renamed.Finalizers) > 0 {
+		t.Errorf("the Service selects %s, and the one that waits has %v", got, renamed.Finalizers)
+	}
+	if err := l.client.Delete(t.Context(), l.rollout()); err != nil {
+		t.Fatal(err)
+	}
+	clustertest.Eventually(l, patience, func() error {
+		if got := l.selectedHashOf("web-stable"); got != l.hashOf(template) {
+			return errOr(nil, "the Service selects "+got)
+		}
+		return nil
+	})
 }

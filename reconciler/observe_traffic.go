@@ -59,11 +59,12 @@ func (r *Reconciler) observeTraffic(_ context.Context, seen *observed) error {
 	wanted, was := trafficOf(seen.rollout.Spec), seen.rollout.Status.Routed
 	if len(seen.in.Invalid) > 0 {
 		wanted = was
+		keepStrategy(seen, was)
 	}
 	seen.in.Traffic = wanted
 	if seen.in.Deleting {
 		wanted = nil
-		if was == nil {
+		if was == nil && seen.in.TrafficFinalizer {
 			was = trafficOf(seen.rollout.Spec) // a status that was lost
 		}
 	}
@@ -71,7 +72,8 @@ func (r *Reconciler) observeTraffic(_ context.Context, seen *observed) error {
 	kept := r.claimsThrough(key, wanted)
 	var given []string
 	for _, claim := range r.claimsThrough(key, was) {
-		if !slices.ContainsFunc(kept, func(k routers.Claim) bool { return k.Kind == claim.Kind && k.Name == claim.Name }) {
+		if !slices.ContainsFunc(kept, func(k routers.Claim) bool { return k.Kind == claim.Kind && k.Name == claim.Name }) ||
+			!covers(wanted, was, claim.Name) {
 			given = append(given, claim.Kind+" "+claim.Name)
 		}
 	}
@@ -93,6 +95,61 @@ func (r *Reconciler) observeTraffic(_ context.Context, seen *observed) error {
 		canary.StableService, canary.CanaryService = canary.CanaryService, canary.StableService
 	}
 	seen.in.Spec.Strategy = v1alpha1.RolloutStrategy{Canary: &canary}
+	return nil
+}
+
+// keepStrategy goes on with what was routed through before a spec that can't be
+// used: an abort still has to reach it (law 4).
+func keepStrategy(seen *observed, was *v1alpha1.RoutedThrough) {
+	switch spec := seen.rollout.Spec.Strategy; {
+	case was == nil:
+	case was.TrafficRouting == nil:
+		bg := v1alpha1.BlueGreenStrategy{}
+		if spec.BlueGreen != nil {
+			bg = *spec.BlueGreen
+		}
+		bg.ActiveService, bg.PreviewService = was.StableService, was.CanaryService
+		seen.in.Spec.Strategy = v1alpha1.RolloutStrategy{BlueGreen: &bg}
+	default:
+		canary := v1alpha1.CanaryStrategy{}
+		if spec.Canary != nil {
+			canary = *spec.Canary
+		}
+		canary.StableService, canary.CanaryService = was.StableService, was.CanaryService
+		canary.TrafficRouting, canary.DynamicStableScale = was.TrafficRouting, was.DynamicStableScale
+		canary.PingPong = nil
+		side := seen.in.Status.Canary.StablePingPong
+		if side != "" {
+			canary.PingPong = &v1alpha1.PingPongSpec{PingService: was.StableService, PongService: was.CanaryService}
+		}
+		placed := plan.PlaceServices(canary, side)
+		seen.in.Spec.Strategy = v1alpha1.RolloutStrategy{Canary: &placed}
+	}
+}
+
+// covers says that all rules of a route that were routed through still are.
+func covers(now, was *v1alpha1.RoutedThrough, route string) bool {
+	if now == nil || was.TrafficRouting == nil {
+		return true // told by the objects
+	}
+	before, after := rulesOf(was, route), rulesOf(now, route)
+	if len(after) == 0 || len(before) == 0 {
+		return len(after) == 0 // no name selects every rule
+	}
+	return !slices.ContainsFunc(before, func(rule string) bool { return !slices.Contains(after, rule) })
+}
+
+// rulesOf are the names of the rules of a route; none for all, and for no such route.
+func rulesOf(through *v1alpha1.RoutedThrough, route string) []string {
+	settings, err := routers.GatewayAPI(through.TrafficRouting)
+	if err != nil || settings == nil {
+		return nil
+	}
+	for _, r := range settings.HTTPRoutes {
+		if r.Name == route {
+			return r.RuleNames
+		}
+	}
 	return nil
 }
 

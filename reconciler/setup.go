@@ -34,6 +34,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 			return fmt.Errorf("indexing %T by owner: %w", owned, err)
 		}
 	}
+	if err := indexServices(context.Background(), mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
 	builder := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Rollout{}).
 		Owns(&appsv1.ReplicaSet{}).

@@ -69,7 +69,8 @@ func (a *Applier) claimsOf(declared []*v1alpha1.Rollout, live []v1alpha1.Rollout
 	add := func(target routers.Target) {
 		for _, made := range a.Claims(target) {
 			r := ref{Group: made.Group, Kind: made.Kind, Namespace: made.Namespace, Name: made.Name}
-			key := fmt.Sprint(r, target.StableService, target.CanaryService, made.Fields)
+			routing, _ := json.Marshal(target.Routing) // two selections of rules of one route are two claims
+			key := fmt.Sprint(r, target.StableService, target.CanaryService, made.Fields, string(routing))
 			if seen[key] {
 				continue
 			}

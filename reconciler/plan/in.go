@@ -44,6 +44,9 @@ type In struct {
 	Finalizer, TrafficFinalizer bool
 	// Traffic is what the spec routes through; nil for a canary without a router.
 	Traffic *v1alpha1.RoutedThrough
+	// Yields is true while another Rollout routes through a Service of Traffic and comes
+	// first: nothing of the traffic is written then. Missing says which.
+	Yields bool
 	// Leaving is set while traffic is to be given up.
 	Leaving *Leaving
 

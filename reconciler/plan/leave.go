@@ -205,7 +205,10 @@ func noteLeaving(in In, _ v1alpha1.RolloutStatus, w weight) (note, bool) {
 // before the status that says so is persisted: whoever comes after a crash must know
 // what is to be given back. What takes traffic back waits for nothing.
 func holdTraffic(in In, p Plan) Plan {
-	if in.Leaving == nil {
+	switch {
+	case in.Yields:
+		p.Status.Routed, p.Split, p.Services = in.Status.Routed, nil, nil
+	case in.Leaving == nil:
 		p.Status.Routed = in.Traffic.DeepCopy()
 	}
 	held := in.Status.Routed != nil || p.Status.Routed != nil
