@@ -3,6 +3,7 @@ package reconciler
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -79,8 +80,15 @@ func TestARestartHonoursBudgets(t *testing.T) {
 	l.aged()
 	l.askForRestart()
 	l.reach("restarting", patience, func(r *v1alpha1.Rollout) bool { return r.Status.Message == "rollout is restarting" })
-	if _, err := l.pass(); err != nil { // asks for an eviction itself, and is refused
-		t.Errorf("a budget that says no is an error: %v", err)
+	l.settled()
+	told, version := l.eventsOf(), l.rollout().ResourceVersion
+	for range 5 { // each asks for an eviction itself, and is refused
+		if result, err := l.pass(); err != nil || result.RequeueAfter < time.Second {
+			t.Errorf("a budget that says no: error %v, the next pass in %s", err, result.RequeueAfter)
+		}
+	}
+	if now := l.eventsOf(); now != told || l.rollout().ResourceVersion != version {
+		t.Errorf("a budget that says no makes writes: %d events, then %d", told, now)
 	}
 	for _, pod := range l.pods() {
 		if !before[string(pod.UID)] {
