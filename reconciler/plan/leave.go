@@ -34,6 +34,10 @@ type Leaving struct {
 // is given up, no pod is. It returns whether all of it is done.
 func leave(in In) (p Plan, done bool) {
 	st := *in.Status.DeepCopy()
+	var said []Event
+	if !in.Deleting {
+		st, said = obey(in, st)
+	}
 	w := weight{hold: true}
 	if routed(in) {
 		st = noticeWeights(in, st)
@@ -56,7 +60,7 @@ func leave(in In) (p Plan, done bool) {
 		p.Release, p.Split, st.Routed = true, nil, nil
 	}
 	p.Status = report(in, st, w)
-	p.Events = leavingEvents(in, p, done)
+	p.Events = append(said, leavingEvents(in, p, done)...)
 	p.WakeAfter = wakeTraffic
 	return p, done
 }

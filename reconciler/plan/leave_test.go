@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/reconciler/plan"
 	"github.com/pushback-dev/pushback/reconciler/plan/plansim"
 )
 
@@ -88,5 +89,20 @@ func TestDeletionEnds(t *testing.T) {
 				w.verify(t)
 			})
 		})
+	}
+}
+
+// While traffic is given back, a person is heard or told why not.
+func TestVerbsWhileTrafficIsGivenBack(t *testing.T) {
+	c := paused(t, withRouter(setWeight(25), pause(0)), 1)
+	in := observe(c)
+	in.Leaving = &plan.Leaving{Objects: "HTTPRoute web"}
+	in.Verbs = map[string]string{v1alpha1.PromoteAnnotation: "v2/1/go"}
+	if p := plan.Decide(in); p.Status.Verbs["promote"].Token != "go" || p.Status.Verbs["promote"].Refused == "" {
+		t.Errorf("promote is answered with %+v", p.Status.Verbs)
+	}
+	in.Verbs = map[string]string{v1alpha1.AbortAnnotation: "v2/1/stop"}
+	if p := plan.Decide(in); !p.Status.Abort || p.Status.Verbs["abort"].Refused != "" || p.Split == nil || p.Split.Canary != 0 {
+		t.Errorf("abort is answered with %+v, and the split is %+v", p.Status.Verbs, p.Split)
 	}
 }

@@ -35,6 +35,9 @@ var verbOrder = []struct {
 	{v1alpha1.RestartAnnotation, restart},
 }
 
+// heardWhileLeaving are the verbs that need nothing of the routing that is given up.
+var heardWhileLeaving = map[string]bool{v1alpha1.AbortAnnotation: true, v1alpha1.PauseAnnotation: true, v1alpha1.ResumeAnnotation: true}
+
 // obey carries out the verbs that were not handled before, and echoes their
 // tokens in the status that holds the effect.
 func obey(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event) {
@@ -49,6 +52,9 @@ func obey(in In, st v1alpha1.RolloutStatus) (v1alpha1.RolloutStatus, []Event) {
 			continue
 		}
 		next, refused := v1alpha1.RolloutStatus(st), misaimed(st, v, value)
+		if refused == "" && in.Leaving != nil && !heardWhileLeaving[known.annotation] {
+			refused = refusal("the traffic is being given back first: ask again then")
+		}
 		if refused == "" {
 			next, refused = known.act(in, st, v)
 		}
