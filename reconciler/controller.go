@@ -58,7 +58,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.execute(ctx, seen, decided); err != nil {
 		return outcome(ctx, fmt.Errorf("executing the plan of Rollout %s: %w", req.NamespacedName, err))
 	}
-	return ctrl.Result{RequeueAfter: decided.WakeAfter}, nil
+	// Whatever hurry there was is over.
+	return ctrl.Result{RequeueAfter: decided.WakeAfter, Priority: new(int)}, nil
 }
 
 // conflictDelay is how long a pass waits after it lost a race: long enough for

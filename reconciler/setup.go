@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -37,17 +38,22 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	if err := indexServices(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	builder := ctrl.NewControllerManagedBy(mgr).
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Rollout{}, claimIndex, r.claimed); err != nil {
+		return fmt.Errorf("indexing Rollouts by what they route through: %w", err)
+	}
+	owned := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1alpha1.Rollout{}, handler.OnlyControllerOwner())
+	watches := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Rollout{}).
 		Owns(&appsv1.ReplicaSet{}).
-		Owns(&v1alpha1.AnalysisRun{}).
-		Owns(&v1alpha1.Experiment{}).
-		Watches(&v1alpha1.AnalysisRun{}, handler.EnqueueRequestsFromMapFunc(rolloutOfRun)).
+		Watches(&v1alpha1.Rollout{}, overtaking{&handler.EnqueueRequestForObject{}, ordersAbort}, builder.WithPredicates(aborts)).
+		Watches(&v1alpha1.AnalysisRun{}, overtaking{owned, condemns}).
+		Watches(&v1alpha1.Experiment{}, overtaking{owned, condemns}).
+		Watches(&v1alpha1.AnalysisRun{}, overtaking{handler.EnqueueRequestsFromMapFunc(rolloutOfRun), condemns}).
 		Watches(&v1alpha1.Revert{}, handler.EnqueueRequestsFromMapFunc(rolloutOfRevert)).
 		Watches(&v1alpha1.AnalysisTemplate{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsWaiting)).
 		Watches(&v1alpha1.ClusterAnalysisTemplate{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsWaiting)).
 		Watches(&corev1.Service{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsRouting))
-	if err := r.watchWorkloads(mgr, builder); err != nil {
+	if err := r.watchWorkloads(mgr, watches); err != nil {
 		return err
 	}
 	for _, kind := range routeKinds {
@@ -60,9 +66,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		}
 		route := &metav1.PartialObjectMetadata{}
 		route.SetGroupVersionKind(kind)
-		builder = builder.WatchesMetadata(route, handler.EnqueueRequestsFromMapFunc(r.rolloutsRouting))
+		watches = watches.WatchesMetadata(route, handler.EnqueueRequestsFromMapFunc(r.rolloutsRouting))
 	}
-	return builder.WithOptions(options).Named("rollout").Complete(r)
+	if options.NewQueue == nil {
+		options.NewQueue = gatherQueue
+	}
+	return watches.WithOptions(options).Named("rollout").Complete(r)
 }
 
 func ownerOf(object client.Object) []string {
@@ -81,14 +90,28 @@ func rolloutOfRevert(_ context.Context, object client.Object) []reconcile.Reques
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 }
 
-// rolloutsRouting are the Rollouts that a Service or a routing object belongs to,
-// told by what their router claims.
+// claimIndex finds Rollouts by the names of the Services and routing objects that
+// their routers claim.
+const claimIndex = ".claims"
+
+func (r *Reconciler) claimed(object client.Object) []string {
+	rollout, ok := object.(*v1alpha1.Rollout)
+	if !ok {
+		return nil
+	}
+	var names []string
+	for _, claim := range r.claims(rollout) {
+		if claim.Namespace == rollout.Namespace { // the index is by namespace
+			names = append(names, claim.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// rolloutsRouting are the Rollouts that a Service or a routing object belongs to.
 func (r *Reconciler) rolloutsRouting(ctx context.Context, object client.Object) []reconcile.Request {
-	return r.rollouts(ctx, object.GetNamespace(), func(rollout *v1alpha1.Rollout) bool {
-		return slices.ContainsFunc(r.claims(rollout), func(claim routers.Claim) bool {
-			return claim.Name == object.GetName() && claim.Namespace == object.GetNamespace()
-		})
-	})
+	return r.rollouts(ctx, object.GetNamespace(), func(*v1alpha1.Rollout) bool { return true }, client.MatchingFields{claimIndex: object.GetName()})
 }
 
 // claims are the fields of other objects that a Rollout's traffic rests on, or rested
@@ -106,9 +129,9 @@ func (r *Reconciler) rolloutsWaiting(ctx context.Context, object client.Object) 
 	})
 }
 
-func (r *Reconciler) rollouts(ctx context.Context, namespace string, match func(*v1alpha1.Rollout) bool) []reconcile.Request {
+func (r *Reconciler) rollouts(ctx context.Context, namespace string, match func(*v1alpha1.Rollout) bool, more ...client.ListOption) []reconcile.Request {
 	var list v1alpha1.RolloutList
-	if err := r.Client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+	if err := r.Client.List(ctx, &list, append(more, client.InNamespace(namespace))...); err != nil {
 		return nil // the cache is not there yet; each Rollout gets its first pass anyway
 	}
 	var out []reconcile.Request

@@ -36,8 +36,8 @@ func parseSettings(args []string) (settings, error) {
 	set.StringVar(&s.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease; default the pod's own")
 	namespaces := set.String("watch-namespaces", "", "namespaces to watch, separated by commas; default all")
 	set.IntVar(&s.concurrent, "concurrent", 10, "reconciles at a time, for each controller")
-	qps := set.Float64("kube-api-qps", 50, "requests per second to the API server")
-	set.IntVar(&s.burst, "kube-api-burst", 300, "requests at once to the API server")
+	qps := set.Float64("kube-api-qps", -1, "requests per second to the API server, for each kind; 0 or less for no limit, since the server's API Priority and Fairness shares it out by itself, and behind a limit of ours an abort would wait for all other requests")
+	set.IntVar(&s.burst, "kube-api-burst", 300, "requests at once to the API server, where --kube-api-qps sets a limit")
 	set.StringVar(&s.prometheusAddress, "prometheus-address", "", "address for metrics that name none, such as http://prometheus.monitoring:9090")
 	set.StringVar(&s.defaultServiceAccount, "default-service-account", "", "ServiceAccount of a GitSync's namespace that is impersonated for its applies when it names none; empty applies with the controller's own rights")
 	set.StringVar(&s.clusterName, "cluster-name", "", "name of this cluster, compared with spec.revert.owner, and named in revert commits")
@@ -53,7 +53,9 @@ func parseSettings(args []string) (settings, error) {
 	if s.concurrent < 1 {
 		return s, fmt.Errorf("--concurrent must be at least 1, not %d", s.concurrent)
 	}
-	s.qps = float32(*qps)
+	if s.qps = float32(*qps); s.qps <= 0 {
+		s.qps = -1 // 0 is 5 to the client
+	}
 	for _, namespace := range strings.Split(*namespaces, ",") {
 		if namespace = strings.TrimSpace(namespace); namespace != "" {
 			s.namespaces = append(s.namespaces, namespace)

@@ -41,8 +41,8 @@ func BenchmarkFleet(b *testing.B) {
 			if err != nil {
 				b.Fatalf("-fleet: %v", err)
 			}
-			f := newFleet(b, size, v1alpha1.CanaryStrategy{Steps: []v1alpha1.CanaryStep{setWeight(20), pause(1), setWeight(50), pause(1)}})
-			before, cpu, requests := f.written(), f.cpu(), f.requests()
+			f := newFleet(b, size, v1alpha1.CanaryStrategy{Steps: []v1alpha1.CanaryStep{setWeight(20), pause(1), setWeight(50), pause(1)}}, nil)
+			before, cpu, requests, passes := f.written(), f.cpu(), f.requests(), f.passes()
 			for i := range b.N {
 				version := fmt.Sprintf("v%d", i+2)
 				b.ResetTimer()
@@ -54,6 +54,7 @@ func BenchmarkFleet(b *testing.B) {
 			b.StopTimer()
 			used, memory := f.cpu()-cpu, f.memory()
 			b.ReportMetric((f.requests()-requests)/float64(size*b.N), "requests/rollout")
+			b.ReportMetric((f.passes()-passes)/float64(size*b.N), "passes/rollout")
 			f.quiet()
 			after := f.written()
 			for resource, count := range after {
@@ -87,8 +88,7 @@ func BenchmarkAborts(b *testing.B) {
 					FieldRef: &v1alpha1.FieldRef{FieldPath: "metadata.name"}}}},
 			},
 		},
-	}, "--prometheus-address="+g.URL)
-	f.must(f.Client.Create(f.ctx, quality(f.namespace)))
+	}, []client.Object{quality()}, "--prometheus-address="+g.URL)
 	f.release("v2")
 	f.await("at 20%", func(o *v1alpha1.Rollout) bool {
 		return o.Status.Phase == v1alpha1.RolloutPhasePaused && o.Status.Canary.Weights != nil && o.Status.Canary.Weights.Canary.Weight == 20
@@ -104,9 +104,9 @@ func BenchmarkAborts(b *testing.B) {
 	b.ReportMetric(times[len(times)-1].Seconds()*1000, "max-ms")
 }
 
-func quality(namespace string) *v1alpha1.AnalysisTemplate {
+func quality() *v1alpha1.AnalysisTemplate {
 	return &v1alpha1.AnalysisTemplate{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "quality"},
+		ObjectMeta: metav1.ObjectMeta{Name: "quality"},
 		Spec: v1alpha1.AnalysisTemplateSpec{Args: []v1alpha1.Argument{{Name: "name"}}, Metrics: []v1alpha1.Metric{{
 			Name: "quality", Interval: "1s", SuccessCondition: "result[0] >= 0.95",
 			Provider: v1alpha1.MetricProvider{Prometheus: &v1alpha1.PrometheusMetric{Query: `quality{name="{{args.name}}"}`}},

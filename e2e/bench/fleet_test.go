@@ -45,8 +45,8 @@ type fleet struct {
 }
 
 // newFleet brings up size Rollouts of one version, each with two Services and an
-// HTTPRoute. The controller runs with its default limits.
-func newFleet(b *testing.B, size int, strategy v1alpha1.CanaryStrategy, flags ...string) *fleet {
+// HTTPRoute, beside what else they name. The controller runs with its default limits.
+func newFleet(b *testing.B, size int, strategy v1alpha1.CanaryStrategy, named []client.Object, flags ...string) *fleet {
 	b.Helper()
 	dir, err := os.MkdirTemp("", "pushback-bench-")
 	if err != nil {
@@ -71,6 +71,10 @@ func newFleet(b *testing.B, size int, strategy v1alpha1.CanaryStrategy, flags ..
 	f := &fleet{B: b, World: w, ctx: ctx, namespace: "fleet", size: size, metrics: lease.Address()}
 	f.must(w.AddTenant(ctx, f.namespace))
 	f.must(w.StartController(ctx, controller, append([]string{"--leader-elect=false", "--metrics-addr=" + f.metrics}, flags...)...))
+	for _, o := range named {
+		o.SetNamespace(f.namespace)
+		f.must(f.Client.Create(ctx, o))
+	}
 	f.each(func(i int) error { return f.create(name(i), strategy) })
 	f.await("healthy", func(o *v1alpha1.Rollout) bool { return o.Status.Phase == v1alpha1.RolloutPhaseHealthy })
 	f.quiet()
@@ -212,7 +216,15 @@ func (f *fleet) written() map[string]int {
 }
 
 // requests are those that the controller has sent to the API server so far, reads too.
-func (f *fleet) requests() float64 {
+func (f *fleet) requests() float64 { return f.metric("rest_client_requests_total", "", "") }
+
+// passes are those that the controller has made over Rollouts so far.
+func (f *fleet) passes() float64 {
+	return f.metric("controller_runtime_reconcile_total", "controller", "rollout")
+}
+
+// metric sums the series of a counter of the controller that have a label, or all of them.
+func (f *fleet) metric(name, label, value string) float64 {
 	f.Helper()
 	response, err := http.Get("http://" + f.metrics + "/metrics")
 	f.must(err)
@@ -221,8 +233,14 @@ func (f *fleet) requests() float64 {
 	families, err := parser.TextToMetricFamilies(response.Body)
 	f.must(err)
 	sum := 0.0
-	for _, metric := range families["rest_client_requests_total"].GetMetric() {
-		sum += metric.GetCounter().GetValue()
+	for _, metric := range families[name].GetMetric() {
+		has := label == ""
+		for _, pair := range metric.GetLabel() {
+			has = has || pair.GetName() == label && pair.GetValue() == value
+		}
+		if has {
+			sum += metric.GetCounter().GetValue()
+		}
 	}
 	return sum
 }

@@ -1,0 +1,120 @@
+package reconciler
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+)
+
+func testQueue(t *testing.T) priorityqueue.PriorityQueue[reconcile.Request] {
+	t.Helper()
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Millisecond, time.Second)
+	queue, ok := gatherQueue(t.Name(), limiter).(priorityqueue.PriorityQueue[reconcile.Request])
+	if !ok {
+		t.Fatal("the queue knows no priorities")
+	}
+	t.Cleanup(queue.ShutDown)
+	return queue
+}
+
+func requestFor(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}
+}
+
+func runOf(rollout string, phase v1alpha1.AnalysisPhase) *v1alpha1.AnalysisRun {
+	run := &v1alpha1.AnalysisRun{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: rollout + "-run",
+		Labels: map[string]string{v1alpha1.RolloutNameLabel: rollout}, ResourceVersion: "1"}}
+	run.OwnerReferences = []metav1.OwnerReference{{Kind: v1alpha1.ExperimentKind, Name: "e", Controller: new(true)}}
+	run.Status.Phase = phase
+	if phase.Completed() {
+		run.ResourceVersion = "2"
+	}
+	return run
+}
+
+func rolloutWith(annotations map[string]string) *v1alpha1.Rollout {
+	return &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "bad", Annotations: annotations}}
+}
+
+// What takes traffic back comes before all that is queued; what doesn't, in its turn.
+func TestAnAbortOvertakesTheQueue(t *testing.T) {
+	runs := handler.EnqueueRequestsFromMapFunc(rolloutOfRun)
+	cases := map[string]struct {
+		by       overtaking
+		old, now client.Object
+		first    string
+		priority int
+	}{
+		"failed run":        {overtaking{runs, condemns}, runOf("bad", v1alpha1.AnalysisPhaseRunning), runOf("bad", v1alpha1.AnalysisPhaseFailed), "bad", urgent},
+		"run in error":      {overtaking{runs, condemns}, runOf("bad", v1alpha1.AnalysisPhaseRunning), runOf("bad", v1alpha1.AnalysisPhaseError), "bad", urgent},
+		"failed before":     {overtaking{runs, condemns}, runOf("bad", v1alpha1.AnalysisPhaseFailed), runOf("bad", v1alpha1.AnalysisPhaseFailed), "web-0", 0},
+		"good run":          {overtaking{runs, condemns}, runOf("bad", v1alpha1.AnalysisPhaseRunning), runOf("bad", v1alpha1.AnalysisPhaseSuccessful), "web-0", 0},
+		"abort":             {overtaking{&handler.EnqueueRequestForObject{}, ordersAbort}, rolloutWith(nil), rolloutWith(map[string]string{v1alpha1.AbortAnnotation: "x"}), "bad", urgent},
+		"abort without Git": {overtaking{&handler.EnqueueRequestForObject{}, ordersAbort}, rolloutWith(nil), rolloutWith(map[string]string{v1alpha1.AbortKeepGitAnnotation: "x"}), "bad", urgent},
+		"old abort": {overtaking{&handler.EnqueueRequestForObject{}, ordersAbort}, rolloutWith(map[string]string{v1alpha1.AbortAnnotation: "x"}),
+			rolloutWith(map[string]string{v1alpha1.AbortAnnotation: "x", v1alpha1.PauseAnnotation: "y"}), "web-0", 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			queue := testQueue(t)
+			for i := range 50 { // these are due: they have waited
+				queue.AddWithOpts(priorityqueue.AddOpts{After: time.Nanosecond}, requestFor(fmt.Sprintf("web-%d", i)))
+			}
+			eventually(t, func() bool { return queue.Len() == 50 })
+			tc.by.Update(t.Context(), event.UpdateEvent{ObjectOld: tc.old, ObjectNew: tc.now}, queue)
+			if tc.priority == urgent {
+				eventually(t, func() bool { return queue.Len() == 51 })
+			}
+			got, priority, _ := queue.GetWithPriority()
+			if diff := cmp.Diff(tc.first, got.Name); diff != "" || priority != tc.priority {
+				t.Errorf("first out, with priority %d (want %d): %s", priority, tc.priority, diff)
+			}
+		})
+	}
+}
+
+// Events that come together make one pass, and one that comes alone makes its own.
+func TestEventsAreGathered(t *testing.T) {
+	queue := testQueue(t)
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	hand := handler.EnqueueRequestForObject{}
+	began := time.Now()
+	for range 5 {
+		hand.Update(t.Context(), event.UpdateEvent{ObjectOld: service, ObjectNew: service}, queue)
+	}
+	got, _ := queue.Get()
+	if got != requestFor("web") || time.Since(began) < gather {
+		t.Errorf("got %s after %s, want shop/web after %s", got, time.Since(began), gather)
+	}
+	queue.Done(got)
+	if left := queue.Len(); left != 0 {
+		t.Errorf("%d requests are left of one Rollout's events", left)
+	}
+	queue.Add(got)
+	if again, _ := queue.Get(); again != got {
+		t.Errorf("got %s, want %s again", again, got)
+	}
+}
+
+func eventually(t *testing.T, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !is(); {
+		if time.Now().After(end) {
+			t.Fatal("it did not come to that")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
