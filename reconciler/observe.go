@@ -57,7 +57,7 @@ func (r *Reconciler) observe(ctx context.Context, rollout *v1alpha1.Rollout) (*o
 	steps := []func(context.Context, *observed) error{
 		r.observeSource, r.observeWorkloads, r.observeSpec, r.observeTemplate, r.observeReplicaSets, r.observeSelector, r.observeSides, r.observeTraffic, r.observeOwners, r.observeRouting,
 		r.observeServices, r.observeTemplates, r.observeRuns, r.observeExperiments, r.observeReverts, r.observeDryRun,
-		r.observePods,
+		r.observePods, r.observeEndpoints,
 	}
 	for _, step := range steps {
 		if err := step(ctx, seen); err != nil {

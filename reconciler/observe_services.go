@@ -45,8 +45,7 @@ func parseRevision(text string) int64 {
 	return revision
 }
 
-// observeServices reads the selectors, and the ready endpoints by hash while an
-// update is under way: in steady state nothing hangs on them.
+// observeServices reads the selectors.
 func (r *Reconciler) observeServices(ctx context.Context, seen *observed) error {
 	if seen.in.Leaving != nil {
 		return r.observeLeavingServices(ctx, seen)
@@ -79,13 +78,27 @@ func (r *Reconciler) observeService(ctx context.Context, seen *observed, from cl
 	if problem := selectorProblem(service, seen.rollout); problem != "" {
 		seen.in.Invalid = append(seen.in.Invalid, problem)
 	}
-	out := &plan.Service{Name: name, Hash: service.Spec.Selector[v1alpha1.TemplateHashLabel]}
-	if seen.rollout.Status.Phase == v1alpha1.RolloutPhaseHealthy && seen.rollout.Status.StableRS == seen.in.Template.Hash {
-		return out, nil
+	return &plan.Service{Name: name, Hash: service.Spec.Selector[v1alpha1.TemplateHashLabel]}, nil
+}
+
+// observeEndpoints reads the ready endpoints by hash while an update is under way,
+// if anything in the plan hangs on them: all else has been observed.
+func (r *Reconciler) observeEndpoints(ctx context.Context, seen *observed) error {
+	atRest := seen.rollout.Status.Phase == v1alpha1.RolloutPhaseHealthy && seen.rollout.Status.StableRS == seen.in.Template.Hash
+	if atRest || !plan.EndpointsMatter(seen.in) {
+		return nil
 	}
-	ready, err := r.readyHashes(ctx, seen, name)
-	out.ReadyHashes = ready
-	return out, err
+	for _, service := range []*plan.Service{seen.in.Stable, seen.in.Canary, seen.in.Active, seen.in.Preview} {
+		if service == nil {
+			continue
+		}
+		ready, err := r.readyHashes(ctx, seen, service.Name)
+		if err != nil {
+			return err
+		}
+		service.ReadyHashes = ready
+	}
+	return nil
 }
 
 // selectorProblem says why a Service can never select this Rollout's pods: it

@@ -47,6 +47,9 @@ func (c *Cluster) checkPlan(in plan.In, p plan.Plan) {
 	if c.passes%every == 1 {
 		c.checkUnrelated(in, p)
 	}
+	if c.passes%every == 2 {
+		c.checkEndpoints(in, p)
+	}
 	if len(p.Runs) > 0 && (len(in.Invalid) > 0 || len(in.Missing) > 0) {
 		c.violated("8", "a run was made under a spec that can't be acted on")
 	}
@@ -60,6 +63,22 @@ func (c *Cluster) checkPure(in plan.In, p plan.Plan) {
 	}
 	if field := differs(p, plan.Decide(again)); field != "" {
 		c.violated("purity", "deciding twice gave two plans: %s differs", field)
+	}
+}
+
+// checkEndpoints: endpoints that are said not to matter make no difference.
+func (c *Cluster) checkEndpoints(in plan.In, p plan.Plan) {
+	unread := in
+	for _, s := range []**plan.Service{&unread.Stable, &unread.Canary, &unread.Active, &unread.Preview} {
+		if *s != nil {
+			*s = &plan.Service{Name: (*s).Name, Hash: (*s).Hash}
+		}
+	}
+	if plan.EndpointsMatter(unread) {
+		return
+	}
+	if field := differs(p, plan.Decide(unread)); field != "" {
+		c.violated("purity", "endpoints that don't matter change %s of the plan", field)
 	}
 }
 
