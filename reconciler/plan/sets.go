@@ -85,9 +85,21 @@ func wantSet(in In, st v1alpha1.RolloutStatus, hash string, want sizes, deadline
 	if next.Role == "" && next.Replicas > 0 && in.Spec.Strategy.BlueGreen != nil && hasServed(rs) {
 		next.Role = v1alpha1.RoleRetired
 	}
+	if next.Role == "" && outranked(in, st, *rs) && next.Replicas == rs.Desired && sameTime(next.ScaleDownAt, rs.ScaleDownAt) {
+		next.Role = rs.Role
+	}
 	next.Why = why(*rs, next)
 	same := next.Replicas == rs.Desired && next.Role == rs.Role && next.Revision == rs.Revision && sameTime(next.ScaleDownAt, rs.ScaleDownAt)
 	return next, !same
+}
+
+// outranked says that a version which was stable may keep its mark until something
+// else of it is written, for nobody can take it for the stable one: that is marked
+// before it (see diff), and has a higher revision.
+func outranked(in In, st v1alpha1.RolloutStatus, rs ReplicaSet) bool {
+	stable := find(in, st.StableRS)
+	return rs.Role == v1alpha1.RoleStable && rs.Desired > 0 && rs.Hash != st.CurrentPodHash && in.Spec.Strategy.BlueGreen == nil &&
+		stable != nil && !stable.Deleting && stable.Revision > rs.Revision
 }
 
 func why(rs ReplicaSet, next ReplicaSetWant) string {
