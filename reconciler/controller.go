@@ -37,6 +37,9 @@ type Reconciler struct {
 	Metrics *metrics.Recorder
 	// Now is the clock.
 	Now func() time.Time
+
+	// writes tell when a status was written last.
+	writes lastWrites
 }
 
 // Reconcile makes one pass: observe, decide, execute.
@@ -45,6 +48,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	err := r.Live.Get(ctx, req.NamespacedName, rollout)
 	if apierrors.IsNotFound(err) {
 		r.Metrics.Forget(req.NamespacedName)
+		r.writes.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -58,8 +62,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.execute(ctx, seen, decided); err != nil {
 		return outcome(ctx, fmt.Errorf("executing the plan of Rollout %s: %w", req.NamespacedName, err))
 	}
+	wake := decided.WakeAfter
+	if seen.putOff && len(decided.Services) == 0 {
+		wake = looksEvery // not as soon as after a write, and no wake-up but that one is earlier
+	}
 	// Whatever hurry there was is over.
-	return ctrl.Result{RequeueAfter: decided.WakeAfter, Priority: new(int)}, nil
+	return ctrl.Result{RequeueAfter: wake, Priority: new(int)}, nil
 }
 
 // conflictDelay is how long a pass waits after it lost a race: long enough for

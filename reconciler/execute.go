@@ -183,10 +183,16 @@ func preconditions(live client.Object) client.Preconditions {
 }
 
 // executeStatus persists the status, over the Rollout that was read: otherwise
-// the whole decision rests on something that has changed.
+// the whole decision rests on something that has changed. What is only there to be
+// looked at is put off for looksEvery, and the next pass comes then.
 func (r *Reconciler) executeStatus(ctx context.Context, seen *observed, decided plan.Plan) error {
 	if equality.Semantic.DeepEqual(seen.rollout.Status, decided.Status) {
 		r.record(seen, decided)
+		return nil
+	}
+	key := client.ObjectKeyFromObject(seen.rollout)
+	if r.writes.recent(key, seen.in.Now) && looksOnly(seen.rollout.Status, decided.Status) {
+		seen.putOff = true
 		return nil
 	}
 	next := seen.rollout.DeepCopy()
@@ -194,6 +200,7 @@ func (r *Reconciler) executeStatus(ctx context.Context, seen *observed, decided 
 	if err := persist.Status(ctx, r.Client, seen.rollout, next, v1alpha1.FieldManagerRollout); err != nil {
 		return fmt.Errorf("persisting the status: %w", err)
 	}
+	r.writes.note(key, seen.in.Now)
 	seen.rollout.ResourceVersion = next.ResourceVersion // what is written after it follows from it
 	r.record(seen, decided)
 	return nil

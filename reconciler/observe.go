@@ -38,6 +38,8 @@ type observed struct {
 	workloads map[string]*unstructured.Unstructured
 	// fixedHash is the version whose template stands in for one that can't be read.
 	fixedHash string
+	// putOff is true when the status is to be written by a later pass.
+	putOff bool
 	// templates are the AnalysisTemplates that the spec names, merged per use.
 	templates templates
 }
