@@ -121,7 +121,7 @@ func TestConflictsAreSilent(t *testing.T) {
 	until("healthy", healthy)
 	l.change(func(r *v1alpha1.Rollout) { r.Spec.Template = rawTemplate(podTemplate("web:2")) })
 	until("paused at 50", func(r *v1alpha1.Rollout) bool { return r.Status.Phase == v1alpha1.RolloutPhasePaused })
-	want := map[string]bool{"create ReplicaSet": true, "patch ReplicaSet": true, "patch Service": true, "status Rollout": true}
+	want := map[string]bool{"create ReplicaSet": true, "patch ReplicaSet": true, "patch Rollout": true, "patch Service": true, "status Rollout": true}
 	if diff := cmp.Diff(want, lost); diff != "" {
 		t.Errorf("the writes that lost a race (-want +got):\n%s", diff)
 	}

@@ -46,9 +46,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		For(&v1alpha1.Rollout{}).
 		Owns(&appsv1.ReplicaSet{}).
 		Watches(&v1alpha1.Rollout{}, overtaking{&handler.EnqueueRequestForObject{}, ordersAbort}, builder.WithPredicates(aborts)).
-		Watches(&v1alpha1.AnalysisRun{}, overtaking{owned, condemns}).
+		Watches(&v1alpha1.AnalysisRun{}, overtaking{owned, condemns}, builder.WithPredicates(runNews)).
 		Watches(&v1alpha1.Experiment{}, overtaking{owned, condemns}).
-		Watches(&v1alpha1.AnalysisRun{}, overtaking{handler.EnqueueRequestsFromMapFunc(rolloutOfRun), condemns}).
+		Watches(&v1alpha1.AnalysisRun{}, overtaking{handler.EnqueueRequestsFromMapFunc(rolloutOfRun), condemns}, builder.WithPredicates(runNews)).
 		Watches(&v1alpha1.Revert{}, handler.EnqueueRequestsFromMapFunc(rolloutOfRevert)).
 		Watches(&v1alpha1.AnalysisTemplate{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsWaiting)).
 		Watches(&v1alpha1.ClusterAnalysisTemplate{}, handler.EnqueueRequestsFromMapFunc(r.rolloutsWaiting)).

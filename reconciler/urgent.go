@@ -2,7 +2,9 @@ package reconciler
 
 import (
 	"context"
+	"reflect"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -88,3 +90,16 @@ var aborts = predicate.Funcs{
 	DeleteFunc:  func(event.DeleteEvent) bool { return false },
 	GenericFunc: func(event.GenericEvent) bool { return false },
 }
+
+// runNews lets through what is new of a run to its Rollout: not each measurement of
+// one that goes on.
+var runNews = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	old, okOld := e.ObjectOld.(*v1alpha1.AnalysisRun)
+	now, okNow := e.ObjectNew.(*v1alpha1.AnalysisRun)
+	if !okOld || !okNow {
+		return true
+	}
+	return !equality.Semantic.DeepEqual(old.ObjectMeta.Labels, now.ObjectMeta.Labels) ||
+		!equality.Semantic.DeepEqual(old.OwnerReferences, now.OwnerReferences) ||
+		!old.DeletionTimestamp.Equal(now.DeletionTimestamp) || !reflect.DeepEqual(observeRun(old), observeRun(now))
+}}

@@ -86,6 +86,39 @@ func TestAnAbortOvertakesTheQueue(t *testing.T) {
 	}
 }
 
+// Each measurement writes to a run; its Rollout has nothing to do with that until it ends.
+func TestMeasurementsAreNoNews(t *testing.T) {
+	running := runOf("web", v1alpha1.AnalysisPhaseRunning)
+	change := func(of func(*v1alpha1.AnalysisRun)) *v1alpha1.AnalysisRun {
+		out := running.DeepCopy()
+		out.ResourceVersion = "3"
+		of(out)
+		return out
+	}
+	measured := v1alpha1.MetricResult{Name: "rate", Count: 3, Measurements: []v1alpha1.Measurement{{Phase: v1alpha1.AnalysisPhaseSuccessful, Value: "1"}}}
+	cases := map[string]struct {
+		now  *v1alpha1.AnalysisRun
+		want bool
+	}{
+		"measured": {change(func(r *v1alpha1.AnalysisRun) { r.Status.MetricResults = []v1alpha1.MetricResult{measured} }), false},
+		"ended":    {change(func(r *v1alpha1.AnalysisRun) { r.Status.Phase = v1alpha1.AnalysisPhaseSuccessful }), true},
+		"failed":   {change(func(r *v1alpha1.AnalysisRun) { r.Status.Phase = v1alpha1.AnalysisPhaseFailed }), true},
+		"answered": {change(func(r *v1alpha1.AnalysisRun) { r.Status.AnsweredAt = new(metav1.Now()) }), true},
+		"asked": {change(func(r *v1alpha1.AnalysisRun) {
+			r.Annotations = map[string]string{v1alpha1.ProbeAnnotation: "2026-01-01T00:00:00Z"}
+		}), true},
+		"to end":     {change(func(r *v1alpha1.AnalysisRun) { r.Spec.Terminate = true }), true},
+		"relabelled": {change(func(r *v1alpha1.AnalysisRun) { r.Labels[v1alpha1.StepIndexLabel] = "2" }), true},
+		"going":      {change(func(r *v1alpha1.AnalysisRun) { r.DeletionTimestamp = new(metav1.Now()) }), true},
+		"orphaned":   {change(func(r *v1alpha1.AnalysisRun) { r.OwnerReferences = nil }), true},
+	}
+	for name, tc := range cases {
+		if got := runNews.Update(event.UpdateEvent{ObjectOld: running, ObjectNew: tc.now}); got != tc.want {
+			t.Errorf("%s: news %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
 // Events that come together make one pass, and one that comes alone makes its own.
 func TestEventsAreGathered(t *testing.T) {
 	queue := testQueue(t)
