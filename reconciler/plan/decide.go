@@ -87,7 +87,7 @@ func decide(in In) Plan {
 	p.Revert = wantRevert(in, st)
 	p.Evict = wantEvictions(in, st)
 	p.Status = report(in, st, w)
-	p.Events = append(events, changes(in, p)...)
+	p.Events = append(events, changes(in, p, events)...)
 	p.WakeAfter = wake(in, p, !equality.Semantic.DeepEqual(p.Status, in.Status))
 	p.WakeAfter = wakeRestarting(in, p)
 	return p

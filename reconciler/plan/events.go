@@ -2,14 +2,16 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/routers"
 )
 
 // changes are the events of what differs from the persisted status and of what
-// the plan writes. What is tried again in every pass is said once.
-func changes(in In, p Plan) []Event {
+// the plan writes. What is tried again in every pass is said once, and what one of
+// the events said before tells already isn't said again.
+func changes(in In, p Plan, before []Event) []Event {
 	var out []Event
 	was, is := in.Status, p.Status
 	say := func(happened, warning bool, reason, format string, args ...any) {
@@ -19,7 +21,10 @@ func changes(in In, p Plan) []Event {
 	}
 	say(is.Abort && (!was.Abort || was.Attempt != is.Attempt || was.AbortReason != is.AbortReason), true, abortEventReason(is),
 		"Took back template %s%s: %s", is.CurrentPodHash, byCommit(in, is.CurrentPodHash), is.AbortMessage)
-	say(wantedCanary(is) != wantedCanary(was) && p.Split != nil, false, v1alpha1.ReasonTrafficWeightUpdated,
+	// The canary Service selects the promoted version then, and giving its share to the
+	// stable Service, which does too, would read like a rollback.
+	home := serviceHash(in.Canary) == is.StableRS && is.StableRS != "" && wantedCanary(is) == 0
+	say(wantedCanary(is) != wantedCanary(was) && p.Split != nil && !home, false, v1alpha1.ReasonTrafficWeightUpdated,
 		"Moved the canary's traffic from %s to %s", weightText(in, liveCanary(in)), weightText(in, wantedCanary(is)))
 	stable, canary := written(in)
 	if w := is.Canary.Weights; turned(in, is) {
@@ -39,7 +44,8 @@ func changes(in In, p Plan) []Event {
 	paused := func(st v1alpha1.RolloutStatus) bool { return st.Phase == v1alpha1.RolloutPhasePaused }
 	say(paused(is) && !paused(was), false, v1alpha1.ReasonPaused, "Paused at step %s: %s", is.Step, is.Message)
 	goesOn := !paused(is) && len(is.PauseConditions) == 0 && !in.Spec.Paused // or else it is only in trouble too
-	say((paused(was) || len(was.PauseConditions) > 0) && goesOn && !is.Abort && was.Attempt == is.Attempt, false, v1alpha1.ReasonResumed, "Resumed at step %s", is.Step)
+	completed := slices.ContainsFunc(before, func(e Event) bool { return e.Reason == v1alpha1.ReasonStepCompleted })
+	say((paused(was) || len(was.PauseConditions) > 0) && goesOn && !completed && !is.Abort && was.Attempt == is.Attempt, false, v1alpha1.ReasonResumed, "Resumed at step %s", is.Step)
 	newly := func(reason string) bool { return readyReason(is) == reason && readyReason(was) != reason }
 	for _, reason := range []string{v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonHeld, v1alpha1.ReasonProgressDeadlineExceeded, v1alpha1.ReasonNoSideCanServe} {
 		say(newly(reason), true, reason, "%s", is.Message)
