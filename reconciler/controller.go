@@ -40,6 +40,8 @@ type Reconciler struct {
 
 	// writes tell when a status was written last.
 	writes lastWrites
+	// retreats tell of which aborts the traffic was taken back already.
+	retreats retreats
 }
 
 // Reconcile makes one pass: observe, decide, execute.
@@ -49,6 +51,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if apierrors.IsNotFound(err) {
 		r.Metrics.Forget(req.NamespacedName)
 		r.writes.forget(req.NamespacedName)
+		r.retreats.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -59,6 +62,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return outcome(ctx, fmt.Errorf("observing Rollout %s: %w", req.NamespacedName, err))
 	}
 	decided := plan.Decide(seen.in)
+	if back, is := retreatOf(seen.in, decided); is && r.retreats.first(req.NamespacedName, retreat{rollout.UID, decided.Status.Attempt}) {
+		decided = back
+	}
 	if err := r.execute(ctx, seen, decided); err != nil {
 		return outcome(ctx, fmt.Errorf("executing the plan of Rollout %s: %w", req.NamespacedName, err))
 	}
