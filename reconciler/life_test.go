@@ -62,9 +62,11 @@ func TestC53_EditedStepsOfALiveRollout(t *testing.T) {
 		t.Errorf("an edit of a later step: step %s, attempt %d, weight %d", kept.Status.Step, kept.Status.Attempt, l.canaryWeight())
 	}
 	edit(setWeight(20), untilPromoted, setWeight(80), untilPromoted)
-	again := l.reach("at 20", patience, func(r *v1alpha1.Rollout) bool { return atPause(1)(r) && l.canaryWeight() == 20 })
-	if again.Status.Attempt != first.Status.Attempt+1 || again.Status.StableRS != first.Status.StableRS {
-		t.Errorf("an edit of a step that was taken: attempt %d, stable %s", again.Status.Attempt, again.Status.StableRS)
+	again := l.reach("at 20 in another attempt", patience, func(r *v1alpha1.Rollout) bool {
+		return atPause(1)(r) && r.Status.Attempt == first.Status.Attempt+1 && l.canaryWeight() == 20
+	})
+	if again.Status.StableRS != first.Status.StableRS || again.Status.CurrentPodHash != first.Status.CurrentPodHash {
+		t.Errorf("an edit of a step that was taken: stable %s, current %s", again.Status.StableRS, again.Status.CurrentPodHash)
 	}
 	l.change(func(r *v1alpha1.Rollout) { r.Spec.Paused = true })
 	l.reach("paused by a person", patience, func(r *v1alpha1.Rollout) bool { return r.Status.ObservedGeneration == r.Generation })
