@@ -384,3 +384,21 @@ func TestC107_PausedStillScales(t *testing.T) {
 		})
 	}
 }
+
+// A selector that was wanted and never written is put right in the status, also where
+// no pod is to serve and no event will come.
+func TestWhatWasNotWrittenIsForgottenWithoutPodsToo(t *testing.T) {
+	c := cluster(withRouter(setWeight(25), pause(0)))
+	stableAt(t, c, "v1")
+	c.Scale(0)
+	c.Run(60, nil)
+	now := metav1.NewTime(c.Now)
+	c.Status.Canary.Weights.Canary.PodTemplateHash, c.Status.Canary.Weights.Since = "v2", &now
+	if p := plan.Decide(observe(c)); p.WakeAfter == 0 {
+		t.Fatalf("nothing wakes it: %+v", p.Status.Canary.Weights)
+	}
+	c.Pass()
+	mustReach(t, c, 30, "the status to be right", func(c *plansim.Cluster) bool {
+		return c.Status.Canary.Weights.Canary.PodTemplateHash == "v1"
+	})
+}

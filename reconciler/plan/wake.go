@@ -83,7 +83,8 @@ func onTheMove(in In, st v1alpha1.RolloutStatus) bool {
 	}
 	wrong := in.Replicas > 0 && in.Stable != nil && in.Stable.Hash != st.StableRS
 	for _, name := range canaryNames(in, st) {
-		wrong = wrong || in.Replicas > 0 && name != st.StableRS && !lingers(in, st, in.Canary.Hash)
+		movable := in.Replicas > 0 || in.Canary.Hash == st.StableRS // or only what was remembered of it is wrong
+		wrong = wrong || movable && name != st.StableRS && !lingers(in, st, in.Canary.Hash)
 	}
 	return wrong || in.Routing.Canary > 0 || !in.Routing.NoRoutes() || len(in.Routing.Extras) > 0 || !in.Routing.Uniform || st.Canary.Weights == nil || st.Canary.Weights.Since == nil
 }
