@@ -41,7 +41,7 @@ func BenchmarkFleet(b *testing.B) {
 			if err != nil {
 				b.Fatalf("-fleet: %v", err)
 			}
-			f := newFleet(b, size, v1alpha1.CanaryStrategy{Steps: []v1alpha1.CanaryStep{setWeight(20), pause(1), setWeight(50), pause(1)}}, nil)
+			f := newFleet(b, size, v1alpha1.CanaryStrategy{Steps: []v1alpha1.CanaryStep{setWeight(20), pause(1), setWeight(50), pause(1)}}, fleetOptions{countWrites: true})
 			before, cpu, requests, passes := f.written(), f.cpu(), f.requests(), f.passes()
 			for i := range b.N {
 				version := fmt.Sprintf("v%d", i+2)
@@ -88,7 +88,7 @@ func BenchmarkAborts(b *testing.B) {
 					FieldRef: &v1alpha1.FieldRef{FieldPath: "metadata.name"}}}},
 			},
 		},
-	}, []client.Object{quality()}, "--prometheus-address="+g.URL)
+	}, fleetOptions{named: []client.Object{quality()}, flags: []string{"--prometheus-address=" + g.URL}})
 	f.release("v2")
 	f.await("at 20%", func(o *v1alpha1.Rollout) bool {
 		return o.Status.Phase == v1alpha1.RolloutPhasePaused && o.Status.Canary.Weights != nil && o.Status.Canary.Weights.Canary.Weight == 20

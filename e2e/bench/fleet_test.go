@@ -44,16 +44,25 @@ type fleet struct {
 	metrics   string // the controller's address
 }
 
+// fleetOptions are what a benchmark asks for beside the Rollouts.
+type fleetOptions struct {
+	named []client.Object // what the Rollouts name
+	flags []string        // of the controller
+	// countWrites makes the API server write down every write before it answers,
+	// which costs it a good part of its time.
+	countWrites bool
+}
+
 // newFleet brings up size Rollouts of one version, each with two Services and an
-// HTTPRoute, beside what else they name. The controller runs with its default limits.
-func newFleet(b *testing.B, size int, strategy v1alpha1.CanaryStrategy, named []client.Object, flags ...string) *fleet {
+// HTTPRoute. The controller runs with its default limits.
+func newFleet(b *testing.B, size int, strategy v1alpha1.CanaryStrategy, o fleetOptions) *fleet {
 	b.Helper()
 	dir, err := os.MkdirTemp("", "pushback-bench-")
 	if err != nil {
 		b.Fatal(err)
 	}
 	ctx := b.Context()
-	w, err := world.New(ctx, world.Options{Dir: dir, Hollow: &node.Hollow{}, AuditWrites: true})
+	w, err := world.New(ctx, world.Options{Dir: dir, Hollow: &node.Hollow{}, AuditWrites: o.countWrites})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -70,14 +79,16 @@ func newFleet(b *testing.B, size int, strategy v1alpha1.CanaryStrategy, named []
 	b.Cleanup(func() { lease.Release() })
 	f := &fleet{B: b, World: w, ctx: ctx, namespace: "fleet", size: size, metrics: lease.Address()}
 	f.must(w.AddTenant(ctx, f.namespace))
-	f.must(w.StartController(ctx, controller, append([]string{"--leader-elect=false", "--metrics-addr=" + f.metrics}, flags...)...))
-	for _, o := range named {
-		o.SetNamespace(f.namespace)
-		f.must(f.Client.Create(ctx, o))
+	f.must(w.StartController(ctx, controller, append([]string{"--leader-elect=false", "--metrics-addr=" + f.metrics}, o.flags...)...))
+	for _, object := range o.named {
+		object.SetNamespace(f.namespace)
+		f.must(f.Client.Create(ctx, object))
 	}
 	f.each(func(i int) error { return f.create(name(i), strategy) })
 	f.await("healthy", func(o *v1alpha1.Rollout) bool { return o.Status.Phase == v1alpha1.RolloutPhaseHealthy })
-	f.quiet()
+	if o.countWrites {
+		f.quiet()
+	}
 	return f
 }
 
