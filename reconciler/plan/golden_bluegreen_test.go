@@ -43,10 +43,6 @@ func runs(kind plan.RunKind, hash string) func(*plansim.Cluster) bool {
 	}
 }
 
-func selects(role, hash string) func(*plansim.Cluster) bool {
-	return func(c *plansim.Cluster) bool { return c.Selects(role) == hash }
-}
-
 func init() { maps.Copy(stories, blueGreenStories) }
 
 var blueGreenStories = map[string]story{
