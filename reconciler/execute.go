@@ -80,6 +80,11 @@ func (r *Reconciler) release(ctx context.Context, seen *observed) error {
 
 func (r *Reconciler) executeServices(ctx context.Context, seen *observed, decided plan.Plan) error {
 	for _, want := range decided.Services {
+		if want.Hash == "" { // it selects every version then: none may be there that isn't seen
+			if err := r.confirmSets(ctx, seen); err != nil {
+				return err
+			}
+		}
 		key := types.NamespacedName{Namespace: seen.rollout.Namespace, Name: want.Name}
 		if err := selector.Apply(ctx, r.Client, r.Live, key, want.Hash); err != nil {
 			err = fmt.Errorf("selecting %s by Service %s: %w", want.Hash, key, err)

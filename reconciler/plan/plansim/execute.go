@@ -79,7 +79,7 @@ func (c *Cluster) execute(in plan.In, p plan.Plan, read Read) {
 	outer := c.rests
 	c.rests = in
 	defer func() { c.rests = outer }()
-	if !c.executeRouting(in, p) || !c.executeServices(p) || !c.executeSets(in, p, read) || !c.executePrune(p, read) {
+	if !c.executeRouting(in, p) || !c.executeServices(p, read) || !c.executeSets(in, p, read) || !c.executePrune(p, read) {
 		return
 	}
 	if !c.executeStatus(in, p, read) || !c.executeRuns(p, read) || !c.executeExperiments(p, read) || !c.executeProbes(in, p) {
@@ -162,7 +162,7 @@ func (c *Cluster) executeRouting(in plan.In, p plan.Plan) bool {
 	return true
 }
 
-func (c *Cluster) executeServices(p plan.Plan) bool {
+func (c *Cluster) executeServices(p plan.Plan, read Read) bool {
 	for _, want := range p.Services {
 		effect := "service"
 		if want.Routes {
@@ -177,6 +177,9 @@ func (c *Cluster) executeServices(p plan.Plan) bool {
 		if want.Routes && c.RefuseWeights {
 			continue
 		}
+		if want.Hash == "" && read.setsAt != len(c.history["sets"])-1 {
+			return false // all ReplicaSets are listed live before
+		}
 		for i, s := range c.services {
 			if s != nil && s.Name == want.Name && s.Hash != want.Hash {
 				c.checkSwitch(want, p.Status)
@@ -189,16 +192,22 @@ func (c *Cluster) executeServices(p plan.Plan) bool {
 	return true
 }
 
+// fresh says that all ReplicaSets are as they were read, as a live list tells.
+func (c *Cluster) fresh(read Read) bool {
+	same := len(read.sets) == len(c.sets)
+	for hash, s := range c.sets {
+		same = same && read.sets[hash] == s.version
+	}
+	return same
+}
+
 // executeSets writes ReplicaSets. Between the live list and the writes that rest
 // on it nothing happens here: the API has no transaction over several objects.
 func (c *Cluster) executeSets(in plan.In, p plan.Plan, read Read) bool {
 	if len(p.ReplicaSets) > 0 && c.stops("sets") {
 		return false
 	}
-	fresh := len(read.sets) == len(c.sets)
-	for hash, s := range c.sets {
-		fresh = fresh && read.sets[hash] == s.version
-	}
+	fresh := c.fresh(read)
 	for _, want := range p.ReplicaSets {
 		if c.crash("set") {
 			return false

@@ -21,6 +21,7 @@ type setsSeen struct {
 
 // Read is the version of each object that a decision rests on, as writes carry it.
 type Read struct {
+	setsAt  int // the version of all ReplicaSets together, their status with it
 	rollout int64
 	sets    map[string]int64 // by hash
 	runs    map[string]plan.Run
@@ -121,7 +122,7 @@ func (c *Cluster) Observe() (plan.In, Read) {
 	}
 	c.observeTraffic(&in)
 	c.observePods(&in)
-	read := Read{rollout: c.version, sets: seen.versions, runs: map[string]plan.Run{}, experiments: map[string]plan.Experiment{}}
+	read := Read{setsAt: c.seenAt["sets"], rollout: c.version, sets: seen.versions, runs: map[string]plan.Run{}, experiments: map[string]plan.Experiment{}}
 	for _, e := range in.Experiments {
 		read.experiments[e.Name] = e
 	}
