@@ -9,11 +9,15 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
 )
 
 // cleanTimeout bounds deleting all of it: pods have their grace, and namespaces
@@ -69,6 +73,13 @@ func (w *World) clean() error {
 
 // remove deletes the objects, the last first, and waits until they are gone.
 func (w *World) remove(ctx context.Context, objects []client.Object) error {
+	for _, object := range objects {
+		if kind, err := apiutil.GVKForObject(object, w.Client.Scheme()); err == nil && kind.Kind == "Namespace" {
+			if err := w.letGo(ctx, object.GetName()); err != nil {
+				return err
+			}
+		}
+	}
 	for _, object := range slices.Backward(objects) {
 		uid := object.GetUID() // another object of the name is not ours
 		err := w.Client.Delete(ctx, object, client.Preconditions{UID: &uid})
@@ -79,6 +90,25 @@ func (w *World) remove(ctx context.Context, objects []client.Object) error {
 	for _, object := range objects {
 		if err := w.awaitGone(ctx, object); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// letGo takes the finalizers off the Rollouts of a namespace that goes as a whole:
+// no controller is left that would give their traffic back, and nobody to get it.
+func (w *World) letGo(ctx context.Context, namespace string) error {
+	var rollouts v1alpha1.RolloutList
+	if err := w.Client.List(ctx, &rollouts, client.InNamespace(namespace)); err != nil {
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return nil // the kind is not served any more
+		}
+		return fmt.Errorf("listing the Rollouts in %s: %w", namespace, err)
+	}
+	for i := range rollouts.Items {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		if err := w.Client.Patch(ctx, &rollouts.Items[i], patch); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("letting Rollout %s/%s go: %w", namespace, rollouts.Items[i].Name, err)
 		}
 	}
 	return nil
