@@ -15,6 +15,7 @@ import (
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/reconciler/plan"
+	"github.com/pushback-dev/pushback/reconciler/templates"
 	"github.com/pushback-dev/pushback/revertspec"
 	"github.com/pushback-dev/pushback/routers"
 	"github.com/pushback-dev/pushback/templatehash"
@@ -41,7 +42,7 @@ type observed struct {
 	// putOff is true when the status is to be written by a later pass.
 	putOff bool
 	// templates are the AnalysisTemplates that the spec names, merged per use.
-	templates templates
+	templates templates.Set
 }
 
 func (r *Reconciler) observe(ctx context.Context, rollout *v1alpha1.Rollout) (*observed, error) {

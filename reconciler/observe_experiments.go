@@ -127,7 +127,7 @@ func tryExperiment(seen *observed, step *v1alpha1.RolloutExperimentStep) error {
 	}
 	var metrics []v1alpha1.Metric
 	for _, a := range spec.Analyses {
-		run, err := analysis.MakeExperimentRunSpec(a, spec, analysis.ExperimentSource{Values: values, Object: object}, seen.templates.lookup)
+		run, err := analysis.MakeExperimentRunSpec(a, spec, analysis.ExperimentSource{Values: values, Object: object}, seen.templates.Lookup(inStrategy))
 		if err != nil {
 			return fmt.Errorf("analyses %s: %w", a.Name, err)
 		}

@@ -8,40 +8,23 @@ import (
 	"slices"
 	"strconv"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pushback-dev/pushback/analysis"
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/reconciler/plan"
+	"github.com/pushback-dev/pushback/reconciler/templates"
 )
 
-// templates are the AnalysisTemplates that a Rollout's analyses name, by reference.
-type templates map[v1alpha1.AnalysisTemplateRef]analysis.Template
-
-// missingTemplate says that a reference has no template (yet).
-type missingTemplate struct{ text string }
-
-func (e *missingTemplate) Error() string { return e.text }
-
-func (t templates) lookup(ref v1alpha1.AnalysisTemplateRef) (analysis.Template, error) {
-	if found, ok := t[ref]; ok {
-		return found, nil
-	}
-	kind := v1alpha1.AnalysisTemplateKind
-	if ref.ClusterScope {
-		kind = v1alpha1.ClusterAnalysisTemplateKind
-	}
-	return analysis.Template{}, &missingTemplate{text: fmt.Sprintf("%s %s does not exist: create it, or correct the Rollout's strategy", kind, ref.TemplateName)}
-}
+// inStrategy is where a Rollout names templates.
+const inStrategy = "the Rollout's strategy"
 
 // observeTemplates reads the templates and tries every analysis of the spec, so
 // that an argument that is missing is said before anything is scaled. While the
 // Rollout is at rest nothing hangs on them.
 func (r *Reconciler) observeTemplates(ctx context.Context, seen *observed) error {
-	seen.templates = templates{}
+	seen.templates = templates.Set{}
 	uses := append(analysesOf(seen.rollout.Spec.Strategy.Canary), analysesOfBlueGreen(seen.rollout.Spec.Strategy.BlueGreen)...)
 	atRest := seen.rollout.Status.Phase == v1alpha1.RolloutPhaseHealthy && seen.rollout.Status.StableRS == seen.in.Template.Hash
 	experiments := experimentUses(seen.rollout.Spec.Strategy.Canary)
@@ -49,12 +32,12 @@ func (r *Reconciler) observeTemplates(ctx context.Context, seen *observed) error
 		return nil
 	}
 	for _, use := range uses {
-		if err := r.readTemplates(ctx, seen, use.analysis.Templates); err != nil {
+		if err := seen.templates.Read(ctx, r.Client, seen.rollout.Namespace, use.analysis.Templates); err != nil {
 			return err
 		}
 	}
 	for _, step := range experiments {
-		if err := r.readTemplates(ctx, seen, refsOf(step)); err != nil {
+		if err := seen.templates.Read(ctx, r.Client, seen.rollout.Namespace, refsOf(step)); err != nil {
 			return err
 		}
 	}
@@ -83,7 +66,7 @@ func addProblems(seen *observed, tried map[string]error) {
 			continue
 		}
 		text := field + ": " + err.Error()
-		var missing *missingTemplate
+		var missing *templates.MissingError
 		if errors.As(err, &missing) {
 			text = missing.Error()
 		}
@@ -121,45 +104,13 @@ func analysesOf(canary *v1alpha1.CanaryStrategy) []use {
 	return out
 }
 
-// readTemplates reads the references and, once each, what they refer to.
-func (r *Reconciler) readTemplates(ctx context.Context, seen *observed, refs []v1alpha1.AnalysisTemplateRef) error {
-	for _, ref := range refs {
-		if _, known := seen.templates[ref]; known {
-			continue
-		}
-		spec, err := r.readTemplate(ctx, seen.rollout.Namespace, ref)
-		if apierrors.IsNotFound(err) {
-			continue // lookup says so
-		}
-		if err != nil {
-			return fmt.Errorf("reading analysis template %s: %w", ref.TemplateName, err)
-		}
-		seen.templates[ref] = analysis.Template{Name: ref.TemplateName, ClusterScope: ref.ClusterScope, Spec: spec}
-		if err := r.readTemplates(ctx, seen, spec.Templates); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *Reconciler) readTemplate(ctx context.Context, namespace string, ref v1alpha1.AnalysisTemplateRef) (v1alpha1.AnalysisTemplateSpec, error) {
-	if ref.ClusterScope {
-		template := &v1alpha1.ClusterAnalysisTemplate{}
-		err := r.Client.Get(ctx, types.NamespacedName{Name: ref.TemplateName}, template)
-		return template.Spec, err
-	}
-	template := &v1alpha1.AnalysisTemplate{}
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.TemplateName}, template)
-	return template.Spec, err
-}
-
 func makeRunSpec(seen *observed, of v1alpha1.RolloutAnalysis, stable, latest string) (v1alpha1.AnalysisRunSpec, error) {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(seen.rollout)
 	if err != nil {
 		return v1alpha1.AnalysisRunSpec{}, fmt.Errorf("reading the Rollout's fields: %w", err)
 	}
 	source := analysis.ArgumentSource{StableHash: stable, LatestHash: latest, Object: object}
-	return analysis.MakeRunSpec(of, source, seen.templates.lookup)
+	return analysis.MakeRunSpec(of, source, seen.templates.Lookup(inStrategy))
 }
 
 // renderRun makes the AnalysisRun: a copy of the merged templates, so that later

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
+	"github.com/pushback-dev/pushback/e2e/cluster/clustertest"
 )
 
 func testQueue(t *testing.T) priorityqueue.PriorityQueue[reconcile.Request] {
@@ -73,10 +74,10 @@ func TestAnAbortOvertakesTheQueue(t *testing.T) {
 			for i := range 50 { // these are due: they have waited
 				queue.AddWithOpts(priorityqueue.AddOpts{After: time.Nanosecond}, requestFor(fmt.Sprintf("web-%d", i)))
 			}
-			eventually(t, func() bool { return queue.Len() == 50 })
+			clustertest.Eventually(t, patience, inQueue(queue, 50))
 			tc.by.Update(t.Context(), event.UpdateEvent{ObjectOld: tc.old, ObjectNew: tc.now}, queue)
 			if tc.priority == urgent {
-				eventually(t, func() bool { return queue.Len() == 51 })
+				clustertest.Eventually(t, patience, inQueue(queue, 51))
 			}
 			got, priority, _ := queue.GetWithPriority()
 			if diff := cmp.Diff(tc.first, got.Name); diff != "" || priority != tc.priority {
@@ -142,12 +143,11 @@ func TestEventsAreGathered(t *testing.T) {
 	}
 }
 
-func eventually(t *testing.T, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !is(); {
-		if time.Now().After(end) {
-			t.Fatal("it did not come to that")
+func inQueue(queue interface{ Len() int }, want int) func() error {
+	return func() error {
+		if got := queue.Len(); got != want {
+			return fmt.Errorf("%d in the queue, want %d", got, want)
 		}
-		time.Sleep(time.Millisecond)
+		return nil
 	}
 }

@@ -6,9 +6,7 @@ import (
 	"maps"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pushback-dev/pushback/analysis"
 	"github.com/pushback-dev/pushback/api/v1alpha1"
@@ -29,7 +27,7 @@ func (r *Reconciler) observeAnalyses(ctx context.Context, seen *observed) error 
 			continue
 		}
 		ref := v1alpha1.AnalysisTemplateRef{TemplateName: a.TemplateName, ClusterScope: a.ClusterScope}
-		if err := r.readTemplates(ctx, seen, []v1alpha1.AnalysisTemplateRef{ref}); err != nil {
+		if err := seen.templates.Read(ctx, r.Client, seen.experiment.Namespace, []v1alpha1.AnalysisTemplateRef{ref}); err != nil {
 			return err
 		}
 		// Any times do: what is tried is whether the run can be made.
@@ -49,49 +47,6 @@ func (r *Reconciler) observeAnalyses(ctx context.Context, seen *observed) error 
 	return nil
 }
 
-// readTemplates reads the references and, once each, what they refer to.
-func (r *Reconciler) readTemplates(ctx context.Context, seen *observed, refs []v1alpha1.AnalysisTemplateRef) error {
-	for _, ref := range refs {
-		if _, known := seen.templates[ref]; known {
-			continue
-		}
-		spec, err := r.readTemplate(ctx, seen.experiment.Namespace, ref)
-		if apierrors.IsNotFound(err) {
-			continue // lookup says so
-		}
-		if err != nil {
-			return fmt.Errorf("reading analysis template %s: %w", ref.TemplateName, err)
-		}
-		seen.templates[ref] = analysis.Template{Name: ref.TemplateName, ClusterScope: ref.ClusterScope, Spec: spec}
-		if err := r.readTemplates(ctx, seen, spec.Templates); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *Reconciler) readTemplate(ctx context.Context, namespace string, ref v1alpha1.AnalysisTemplateRef) (v1alpha1.AnalysisTemplateSpec, error) {
-	if ref.ClusterScope {
-		template := &v1alpha1.ClusterAnalysisTemplate{}
-		err := r.Client.Get(ctx, types.NamespacedName{Name: ref.TemplateName}, template)
-		return template.Spec, err
-	}
-	template := &v1alpha1.AnalysisTemplate{}
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.TemplateName}, template)
-	return template.Spec, err
-}
-
-func (seen *observed) lookup(ref v1alpha1.AnalysisTemplateRef) (analysis.Template, error) {
-	if found, ok := seen.templates[ref]; ok {
-		return found, nil
-	}
-	kind := v1alpha1.AnalysisTemplateKind
-	if ref.ClusterScope {
-		kind = v1alpha1.ClusterAnalysisTemplateKind
-	}
-	return analysis.Template{}, &missingTemplate{text: fmt.Sprintf("%s %s does not exist: create it, or correct the Experiment's analyses", kind, ref.TemplateName)}
-}
-
 func makeRunSpec(seen *observed, a v1alpha1.ExperimentAnalysisTemplateRef, want plan.RunWant) (v1alpha1.AnalysisRunSpec, error) {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(seen.experiment)
 	if err != nil {
@@ -105,7 +60,7 @@ func makeRunSpec(seen *observed, a v1alpha1.ExperimentAnalysisTemplateRef, want 
 		values[analysis.TemplateHashValue(t.Name)] = seen.in.Hashes[t.Name]
 		values[analysis.ReplicaSetValue(t.Name)] = plan.SetName(seen.in.Name, t.Name)
 	}
-	return analysis.MakeExperimentRunSpec(a, seen.in.Spec, analysis.ExperimentSource{Values: values, Object: object}, seen.lookup)
+	return analysis.MakeExperimentRunSpec(a, seen.in.Spec, analysis.ExperimentSource{Values: values, Object: object}, seen.templates.Lookup("the Experiment's analyses"))
 }
 
 // renderRun makes the AnalysisRun: a copy of the merged templates, so that later edits

@@ -15,6 +15,7 @@ import (
 	"github.com/pushback-dev/pushback/analysis"
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/reconciler/experiment/plan"
+	"github.com/pushback-dev/pushback/reconciler/templates"
 	"github.com/pushback-dev/pushback/templatehash"
 	"github.com/pushback-dev/pushback/validation"
 )
@@ -26,14 +27,14 @@ type observed struct {
 	sets       map[string]*appsv1.ReplicaSet // by template name
 	services   map[string]*corev1.Service
 	runs       map[string]*v1alpha1.AnalysisRun // by analysis name
-	templates  map[v1alpha1.AnalysisTemplateRef]analysis.Template
+	templates  templates.Set
 }
 
 func (r *Reconciler) observe(ctx context.Context, experiment *v1alpha1.Experiment) (*observed, error) {
 	seen := &observed{
 		experiment: experiment,
 		sets:       map[string]*appsv1.ReplicaSet{}, services: map[string]*corev1.Service{}, runs: map[string]*v1alpha1.AnalysisRun{},
-		templates: map[v1alpha1.AnalysisTemplateRef]analysis.Template{},
+		templates: templates.Set{},
 		in: plan.In{
 			Now: r.Now(), Name: experiment.Name, Generation: experiment.Generation, Deleting: !experiment.DeletionTimestamp.IsZero(),
 			Routed: routed(experiment),
@@ -263,16 +264,11 @@ func (r *Reconciler) observeDryRun(ctx context.Context, seen *observed) error {
 	return nil
 }
 
-// missingTemplate says that a reference has no template (yet).
-type missingTemplate struct{ text string }
-
-func (e *missingTemplate) Error() string { return e.text }
-
 // addProblem sorts an error of an analysis into what can't be used and what is missing.
 func (seen *observed) addProblem(field string, err error) {
-	var missing *missingTemplate
+	var missing *templates.MissingError
 	if errors.As(err, &missing) {
-		seen.in.Missing = append(seen.in.Missing, missing.text)
+		seen.in.Missing = append(seen.in.Missing, missing.Error())
 		return
 	}
 	seen.in.Invalid = append(seen.in.Invalid, field+": "+err.Error())
