@@ -28,7 +28,8 @@ type Reconciler struct {
 	Live client.Reader
 	// Events of Rollouts.
 	Events events.EventRecorder
-	// RouterFor gives the router that a Rollout names; nil and no error when it names none.
+	// RouterFor makes the router that a Rollout names, for one pass; nil and no error when
+	// it names none.
 	RouterFor func(*v1alpha1.RolloutTrafficRouting) (routers.Router, error)
 	// Workloads is the cache that is watched for what spec.workloadRef may name; nil for
 	// the manager's. Only metadata is kept in it.

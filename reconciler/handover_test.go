@@ -26,12 +26,11 @@ import (
 func (l *lab) writesThrough(before func(verb string, object client.Object, dryRun bool) error) {
 	m := &meddler{Client: l.reconciler.Client, before: before}
 	l.reconciler.Client = m
-	gateway := gatewayapi.New(m, l.manager.GetAPIReader())
 	l.reconciler.RouterFor = func(tr *v1alpha1.RolloutTrafficRouting) (routers.Router, error) {
 		if settings, err := routers.GatewayAPI(tr); err != nil || settings == nil {
 			return nil, err
 		}
-		return gateway, nil
+		return gatewayapi.New(m, l.manager.GetAPIReader()), nil
 	}
 }
 

@@ -105,14 +105,13 @@ func labIn(t *testing.T, namespace string, options ...func(*ctrl.Options)) *lab 
 	if l.manager, err = ctrl.NewManager(c.RESTConfig(), settings); err != nil {
 		t.Fatal(err)
 	}
-	gateway := gatewayapi.New(l.manager.GetClient(), l.manager.GetAPIReader())
 	l.reconciler = &Reconciler{
 		Client: l.manager.GetClient(), Live: l.manager.GetAPIReader(), Events: events.NewFakeRecorder(1000),
 		RouterFor: func(tr *v1alpha1.RolloutTrafficRouting) (routers.Router, error) {
 			if settings, err := routers.GatewayAPI(tr); err != nil || settings == nil {
 				return nil, err
 			}
-			return gateway, nil
+			return gatewayapi.New(l.manager.GetClient(), l.manager.GetAPIReader()), nil
 		},
 		Now: func() time.Time { return metav1.Now().Rfc3339Copy().Time },
 	}

@@ -131,13 +131,17 @@ type Claim struct {
 	Overlay func(declared, live map[string]any) (map[string]any, error) `json:"-"`
 }
 
-// Router moves traffic between the two sides of a Rollout.
+// Router moves traffic between the two sides of a Rollout. One is made for each
+// pass, and used by that alone.
 type Router interface {
 	// Observe reports the live weights, and whether the data plane has them.
 	// A missing object is a *NotFoundError.
 	Observe(ctx context.Context, t Target) (Observed, error)
 	// Apply sets the weights and the managed routes. It makes no write when they are
-	// set already. A write carries the uid and resourceVersion of what was read.
+	// set already. A write carries the uid and resourceVersion of what Observe read: the
+	// Split follows from that, and where somebody else has moved the weights since, what
+	// was to lower them may raise them. What Observe didn't read, Apply reads itself. A
+	// lost race is an apierrors.IsConflict; a change of the status alone is none.
 	// A router that can't do what the Split needs makes no write either: an
 	// *UnsupportedError.
 	Apply(ctx context.Context, t Target, s Split) error

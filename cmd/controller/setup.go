@@ -85,13 +85,12 @@ func workloadCache(mgr ctrl.Manager, namespaces []string) (cache.Cache, error) {
 func now() time.Time { return metav1.Now().Rfc3339Copy().Time }
 
 func setUp(mgr ctrl.Manager, s settings) error {
-	gateway := gatewayapi.New(mgr.GetClient(), mgr.GetAPIReader())
 	routerFor := func(tr *v1alpha1.RolloutTrafficRouting) (routers.Router, error) {
 		settings, err := routers.GatewayAPI(tr)
 		if err != nil || settings == nil {
 			return nil, err
 		}
-		return gateway, nil
+		return gatewayapi.New(mgr.GetClient(), mgr.GetAPIReader()), nil
 	}
 	options := controller.Options{MaxConcurrentReconciles: s.concurrent}
 	recorder := metrics.New()

@@ -34,9 +34,12 @@ const Group = "gateway.networking.k8s.io"
 var GroupVersionKind = schema.GroupVersionKind{Group: Group, Version: "v1", Kind: Kind}
 
 // Router sets the weights of HTTPRoutes. It needs the verbs get and patch on them.
+// It is for one pass, and not for concurrent use.
 type Router struct {
 	client client.Client
 	live   client.Reader
+	// seen are the routes as Observe read them, until a write rests on them.
+	seen map[types.NamespacedName]*unstructured.Unstructured
 }
 
 var _ routers.Router = (*Router)(nil)
@@ -44,7 +47,7 @@ var _ routers.Router = (*Router)(nil)
 // New returns a Router that writes through c and reads through live, which must
 // not be a cache: what it reads decides what is scaled down.
 func New(c client.Client, live client.Reader) *Router {
-	return &Router{client: c, live: live}
+	return &Router{client: c, live: live, seen: map[types.NamespacedName]*unstructured.Unstructured{}}
 }
 
 // Observe reports the live weights: the largest canary share of any rule of any
@@ -62,6 +65,7 @@ func (r *Router) Observe(ctx context.Context, t routers.Target) (routers.Observe
 		if err != nil {
 			return routers.Observed{}, err
 		}
+		r.seen[ref.key] = route
 		one, err := Read(route.Object, ref.selection)
 		if err != nil {
 			return routers.Observed{}, err
@@ -105,9 +109,9 @@ func merge(a, b routers.Observed) routers.Observed {
 }
 
 // Apply sets the weights and the managed routes in every route. A write carries
-// the uid and resourceVersion of what was read, so a conflict
-// (apierrors.IsConflict) means that somebody else wrote; there is no write where
-// all is as it should be.
+// the uid and resourceVersion of what Observe read, or else of what it reads itself,
+// so a conflict (apierrors.IsConflict) means that somebody else wrote the spec; there
+// is no write where all is as it should be.
 //
 // While the canary is to get requests, nothing is written unless all routes can
 // be used. A split that gives the canary nothing, neither by weight nor by managed
@@ -124,7 +128,7 @@ func (r *Router) Apply(ctx context.Context, t routers.Target, s routers.Split) e
 	var problems []error
 	var changes []change
 	for _, ref := range routes {
-		route, err := r.get(ctx, ref.key)
+		route, err := r.take(ctx, ref.key)
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -143,7 +147,7 @@ func (r *Router) Apply(ctx context.Context, t routers.Target, s routers.Split) e
 		return errors.Join(problems...)
 	}
 	for _, c := range changes {
-		if err := r.write(ctx, c); err != nil {
+		if err := r.writeOver(ctx, c); err != nil {
 			problems = append(problems, err)
 		}
 	}
@@ -251,6 +255,15 @@ func routesOf(t routers.Target) ([]routeRef, error) {
 	return out, nil
 }
 
+// take is a route as Observe read it, once; else as it is now.
+func (r *Router) take(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	if route, ok := r.seen[key]; ok {
+		delete(r.seen, key)
+		return route, nil
+	}
+	return r.get(ctx, key)
+}
+
 func (r *Router) get(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, error) {
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(GroupVersionKind)
@@ -265,6 +278,34 @@ func (r *Router) get(ctx context.Context, key types.NamespacedName) (*unstructur
 		return nil, &routers.NotFoundError{Kind: Kind, Name: key}
 	}
 	return nil, fmt.Errorf("reading %s %s: %w", Kind, key, err)
+}
+
+// statusRaces is how many changes of a route's status a write outlasts.
+const statusRaces = 3
+
+// writeOver writes a change, and again where only the status was written meanwhile,
+// as gateways do after each change of the weights.
+func (r *Router) writeOver(ctx context.Context, c change) error {
+	for range statusRaces {
+		err := r.write(ctx, c)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		now, problem := r.get(ctx, client.ObjectKeyFromObject(c.live))
+		if problem != nil || !sameSpec(c.live, now) {
+			return err
+		}
+		c.live = now
+	}
+	return r.write(ctx, c)
+}
+
+// sameSpec says that all of two readings that a decision rests on is the same: of
+// one object, what has a generation, and the notes of what is ours.
+func sameSpec(a, b *unstructured.Unstructured) bool {
+	was, is := a.GetAnnotations(), b.GetAnnotations()
+	return a.GetUID() == b.GetUID() && a.GetGeneration() > 0 && a.GetGeneration() == b.GetGeneration() &&
+		was[RoutesAnnotation] == is[RoutesAnnotation] && was[ExtrasAnnotation] == is[ExtrasAnnotation]
 }
 
 // change is a route as it was read, and as it should be.

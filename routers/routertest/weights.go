@@ -116,6 +116,22 @@ func somebodyWritesInBetween(t *testing.T, tr *trial) {
 	}
 }
 
+// What lowers the weight from where it was seen may raise it from where it is now.
+func applyRestsOnWhatWasObserved(t *testing.T, tr *trial) {
+	tr.apply(75)
+	pass := tr.New(tr.client, tr.client)
+	if _, err := pass.Observe(t.Context(), tr.target); err != nil {
+		t.Fatal(err)
+	}
+	tr.apply(0)
+	before := tr.versions()
+	if err := pass.Apply(t.Context(), tr.target, split(50)); !apierrors.IsConflict(err) {
+		t.Fatalf("want a conflict, got %v", err)
+	}
+	tr.unchanged(before)
+	tr.expect(0)
+}
+
 func somebodyRecreatesInBetween(t *testing.T, tr *trial) {
 	if tr.live(tr.declared[0]).GetUID() == "" {
 		t.Skip("this client gives no uids")

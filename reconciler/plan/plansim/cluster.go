@@ -134,6 +134,7 @@ type Cluster struct {
 }
 
 type route struct {
+	version   int64 // of all but what the data plane has
 	weight    int32
 	stable    int32
 	routes    []routers.ManagedRoute
@@ -237,13 +238,19 @@ func (c *Cluster) EditRoutes() {
 	c.note("person", "edits the route that is routed through")
 	c.edits++
 	c.route.differ = true
-	c.changed("route")
+	c.routeWritten()
 }
 
 func (c *Cluster) applySplit(weight int32, routes []routers.ManagedRoute) {
 	c.route.before, c.route.beforeRoutes = c.DataPlane(), c.DataPlaneRoutes()
 	c.route.weight, c.route.stable, c.route.appliedAt = weight, c.Whole()-weight, c.Now
 	c.route.routes, c.route.differ = routes, false
+	c.routeWritten()
+}
+
+// routeWritten keeps what the routing object is now.
+func (c *Cluster) routeWritten() {
+	c.route.version++
 	c.changed("route")
 }
 

@@ -79,7 +79,7 @@ func (c *Cluster) execute(in plan.In, p plan.Plan, read Read) {
 	outer := c.rests
 	c.rests = in
 	defer func() { c.rests = outer }()
-	if !c.executeRouting(in, p) || !c.executeServices(p, read) || !c.executeSets(in, p, read) || !c.executePrune(p, read) {
+	if !c.executeRouting(in, p, read) || !c.executeServices(p, read) || !c.executeSets(in, p, read) || !c.executePrune(p, read) {
 		return
 	}
 	if !c.executeStatus(in, p, read) || !c.executeRuns(p, read) || !c.executeExperiments(p, read) || !c.executeProbes(in, p) {
@@ -113,7 +113,7 @@ func (c *Cluster) stops(effect string) bool {
 	return c.crash(effect)
 }
 
-func (c *Cluster) executeRouting(in plan.In, p plan.Plan) bool {
+func (c *Cluster) executeRouting(in plan.In, p plan.Plan, read Read) bool {
 	if p.Release {
 		if c.stops("release") {
 			return false
@@ -139,6 +139,9 @@ func (c *Cluster) executeRouting(in plan.In, p plan.Plan) bool {
 	if err := p.Split.Check(); err != nil || p.Split.Whole() != c.Whole() {
 		c.violated("split", "%v of %d in %+v", err, c.Whole(), *p.Split)
 	}
+	if read.route != c.route.version {
+		return false // a lost race: the split follows from what was seen
+	}
 	c.checkRaise(p.Split.Canary)
 	c.checkLower(p.Split.Canary, p.Status.StableRS)
 	c.checkRoutes(in, *p.Split)
@@ -153,7 +156,7 @@ func (c *Cluster) executeRouting(in plan.In, p plan.Plan) bool {
 		c.checkExtras(p)
 		c.note("route", "%s", extraNames(p.Split.Extras))
 		c.route.extras = p.Split.Extras
-		c.changed("route")
+		c.routeWritten()
 	}
 	if !moves && !rewrites {
 		return true // what the canary has stays as it was seen

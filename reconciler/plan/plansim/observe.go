@@ -14,6 +14,11 @@ import (
 // kinds of objects, each with a cache of its own.
 var kinds = []string{"sets", "route", "services", "runs", "experiments", "reverts"}
 
+type routeSeen struct {
+	routers.Observed
+	version int64
+}
+
 type setsSeen struct {
 	sets     []plan.ReplicaSet
 	versions map[string]int64
@@ -22,6 +27,7 @@ type setsSeen struct {
 // Read is the version of each object that a decision rests on, as writes carry it.
 type Read struct {
 	setsAt  int // the version of all ReplicaSets together, their status with it
+	route   int64
 	rollout int64
 	sets    map[string]int64 // by hash
 	runs    map[string]plan.Run
@@ -55,7 +61,7 @@ func (c *Cluster) snapshot(kind string) any {
 				o.Verification = routers.VerificationPending
 			}
 		}
-		return o
+		return routeSeen{o, c.route.version}
 	case "services":
 		var out [2]*plan.Service
 		for i, s := range c.services {
@@ -110,10 +116,12 @@ func (c *Cluster) Observe() (plan.In, Read) {
 		source := *c.Source
 		in.Source = &source
 	}
+	routeAt := c.route.version
 	if c.blueGreen() {
 		c.observeBlueGreen(&in)
 	} else if c.Routed {
-		in.Routing = &plan.Routing{Observed: c.cached("route").(routers.Observed)}
+		seen := c.cached("route").(routeSeen)
+		in.Routing, routeAt = &plan.Routing{Observed: seen.Observed}, seen.version
 		if c.RouterErr != "" {
 			in.Routing = &plan.Routing{Err: c.RouterErr}
 		}
@@ -122,7 +130,7 @@ func (c *Cluster) Observe() (plan.In, Read) {
 	}
 	c.observeTraffic(&in)
 	c.observePods(&in)
-	read := Read{setsAt: c.seenAt["sets"], rollout: c.version, sets: seen.versions, runs: map[string]plan.Run{}, experiments: map[string]plan.Experiment{}}
+	read := Read{setsAt: c.seenAt["sets"], route: routeAt, rollout: c.version, sets: seen.versions, runs: map[string]plan.Run{}, experiments: map[string]plan.Experiment{}}
 	for _, e := range in.Experiments {
 		read.experiments[e.Name] = e
 	}

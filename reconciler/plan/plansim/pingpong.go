@@ -36,7 +36,7 @@ func (c *Cluster) swapRoles() {
 		c.history["services"][i] = [2]*plan.Service{both[1], both[0]}
 	}
 	for i, was := range c.history["route"] {
-		seen := was.(routers.Observed)
+		seen := was.(routeSeen)
 		seen.Stable, seen.Canary = seen.Canary, seen.Stable
 		c.history["route"][i] = seen
 	}
