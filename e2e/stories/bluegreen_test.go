@@ -30,6 +30,18 @@ func blueGreen(version, quality string) map[string]string {
 `}
 }
 
+// writesOf counts the controller's writes of one object so far.
+func (s *tale) writesOf(object string) (n int) {
+	s.Helper()
+	for _, line := range s.writes() {
+		_, rest, _ := strings.Cut(line, object)
+		if strings.HasPrefix(rest, "?") || strings.HasPrefix(rest, " ") {
+			n++
+		}
+	}
+	return n
+}
+
 // selects is the hash that a Service selects.
 func (s *tale) selects(name string) string {
 	s.Helper()
@@ -102,19 +114,21 @@ func TestBlueGreenThatFailsAfterTheSwitchIsReverted(t *testing.T) {
 	s.follow()
 	v1 := s.healthyAs("v1").Status.StableRS
 	s.awaitSelector("web", v1)
-	stable := s.podUIDs(v1)
+	stable, selected := s.podUIDs(v1), s.writesOf("/services/web")
 	before, err := s.repo.Read(s.ctx, "deploy/web.yaml")
 	s.must(err)
 	s.commit("Release web v2", blueGreen("v2", "0.5"))
-	s.await("the analysis after the switch", func(o *v1alpha1.Rollout) bool {
-		run := o.Status.BlueGreen.PostPromotionAnalysisRunStatus
-		return run != nil && o.Status.BlueGreen.ActiveSelector == o.Status.CurrentPodHash
-	})
-	s.await("the abort", func(o *v1alpha1.Rollout) bool {
+	degraded := s.await("the abort", func(o *v1alpha1.Rollout) bool {
 		return len(o.Status.Rejected) == 1 && strings.Contains(o.Status.Rejected[0].Message, "quality")
 	})
+	if run := degraded.Status.Rejected[0].AnalysisRun; !strings.HasSuffix(run, "-post") {
+		t.Errorf("it was rejected by %s, want the analysis after the switch", run)
+	}
 	if got := s.selects("web"); got != v1 {
 		t.Errorf("the active Service selects %s when the abort is persisted, want %s", got, v1)
+	}
+	if moves := s.writesOf("/services/web") - selected; moves != 2 {
+		t.Errorf("the active Service was moved %d times, want to v2 and back", moves)
 	}
 	s.await("Healthy as v1 again", func(o *v1alpha1.Rollout) bool {
 		return o.Status.Phase == v1alpha1.RolloutPhaseHealthy && o.Status.CurrentPodHash == v1
