@@ -20,7 +20,10 @@ build: ## Build the controller and the CLI into bin/
 	$(GO) build -ldflags "$(LDFLAGS)" -o bin/ ./cmd/controller ./cmd/pushback
 	@ln -sf pushback bin/kubectl-pushback
 
+# Properties draw the same cases in each run of `make test`, so that what fails is
+# the change under test. `make search` draws new ones.
 .PHONY: test
+test: export RAPID_SEED = 1
 test: verify lint controlplane ## Run everything that CI runs
 	$(GO) test -timeout 20m ./reconciler/plan # all cases: the race detector gets a sample
 	CGO_ENABLED=1 $(GO) test -race -timeout 60m ./...
@@ -28,6 +31,10 @@ test: verify lint controlplane ## Run everything that CI runs
 .PHONY: unit
 unit: ## Run the tests that need no control plane
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 10m ./...
+
+.PHONY: search
+search: ## Look for failures with new random cases, ten times as many (ARGS="-run TestLaws")
+	RAPID_CHECKS=1000 $(GO) test -count=1 -timeout 120m $(ARGS) ./analysis ./reconciler/plan ./reconciler/experiment/plan ./routers/... ./templatehash
 
 .PHONY: e2e
 e2e: controlplane ## Run the end-to-end stories alone
