@@ -163,7 +163,8 @@ func (c *Cluster) editUnseen() bool {
 // checkVersionSize: laws 2 and 3 of a version that is scaled down.
 func (c *Cluster) checkVersionSize(next v1alpha1.RolloutStatus, hash string, to int32) {
 	whole := c.rests.Replicas
-	serves := c.Selects("stable") == hash || c.Endpoints && c.Serving() == hash // unseen endpoints are scaleDownDelaySeconds' affair
+	// Unseen endpoints are scaleDownDelaySeconds' affair, and pods that aren't ready have none.
+	serves := c.Selects("stable") == hash || c.Endpoints && c.Serving() == hash && c.AvailablePods(hash) > 0
 	if serves && to < whole && !c.editUnseen() {
 		c.violated("2", "%s was scaled down to %d of %d, and it has the traffic", hash, to, whole)
 	}
