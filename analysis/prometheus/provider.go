@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/pushback-dev/pushback/analysis"
+	"github.com/pushback-dev/pushback/analysis/providerhttp"
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/internal/egress"
 )
@@ -24,8 +25,6 @@ const (
 	QueryMetadata = "ResolvedPrometheusQuery"
 	// WarningsMetadata is the key under which the server's warnings are kept.
 	WarningsMetadata = "warnings"
-	// maxWords is the most bytes of a server's words that are kept.
-	maxWords = 900
 )
 
 // ErrNoAddress says that neither the metric nor the controller names an address.
@@ -43,17 +42,12 @@ type Options struct {
 // Provider asks Prometheus. It is safe for concurrent use.
 type Provider struct {
 	defaultAddress string
-	// verified checks the servers' certificates, unverified doesn't.
-	verified, unverified *http.Transport
+	transports     *providerhttp.Transports
 }
 
 // New makes a Provider.
 func New(o Options) *Provider {
-	return &Provider{
-		defaultAddress: o.DefaultAddress,
-		verified:       transport(o.Egress, false),
-		unverified:     transport(o.Egress, true),
-	}
+	return &Provider{defaultAddress: o.DefaultAddress, transports: providerhttp.New(o.Egress)}
 }
 
 var _ analysis.Describer = (*Provider)(nil)
@@ -90,11 +84,11 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, _ analysis.Han
 		answer, err = text.text, nil
 	}
 	if err != nil {
-		return nil, plainError(err, timeout, q.Redactor)
+		return nil, providerhttp.PlainError("prometheus", explained(err), timeout, q.Redactor)
 	}
 	value, err := valueOf(answer)
 	if err != nil {
-		return nil, fmt.Errorf("prometheus: %s", words(err.Error(), q.Redactor))
+		return nil, providerhttp.PlainError("prometheus", err, timeout, q.Redactor)
 	}
 	return analysis.Sample{Value: value, Metadata: metadata(warnings, q.Redactor)}, nil
 }
@@ -107,22 +101,37 @@ func (p *Provider) client(m v1alpha1.PrometheusMetric) (api.Client, error) {
 	if address == "" {
 		return nil, ErrNoAddress
 	}
-	origin, err := parseAddress(address)
+	origin, err := providerhttp.ParseAddress(address)
 	if err != nil {
 		return nil, err
 	}
-	base := p.verified
-	if m.Insecure {
-		base = p.unverified
-	}
-	c, err := api.NewClient(api.Config{Address: address, Client: &http.Client{
-		Transport:     credentials{next: base, origin: origin, metric: m},
-		CheckRedirect: sameHost(origin),
-	}})
+	c, err := api.NewClient(api.Config{Address: address, Client: p.transports.Client(origin, m.Insecure, credentials(m))})
 	if err != nil {
-		return nil, errBadAddress // its text holds the address, which may hold a password
+		return nil, providerhttp.ErrBadAddress // its text holds the address, which may hold a password
 	}
 	return c, nil
+}
+
+// credentials are a metric's headers and credentials.
+func credentials(m v1alpha1.PrometheusMetric) providerhttp.Sign {
+	return func(req *http.Request) error {
+		for _, h := range m.Headers {
+			providerhttp.SetHeader(req, h.Key, h.Value)
+		}
+		if a := m.Authentication; a != nil && a.BasicAuth != nil {
+			req.SetBasicAuth(a.BasicAuth.Username, a.BasicAuth.Password)
+		}
+		return nil
+	}
+}
+
+// explained has the details of Prometheus's own errors.
+func explained(err error) error {
+	var answer *promv1.Error
+	if errors.As(err, &answer) && answer.Detail != "" {
+		return fmt.Errorf("%s: %s: %s", answer.Type, answer.Msg, answer.Detail)
+	}
+	return err
 }
 
 func ask(ctx context.Context, client promv1.API, m v1alpha1.PrometheusMetric, at time.Time) (model.Value, promv1.Warnings, error) {
@@ -158,10 +167,5 @@ func metadata(warnings promv1.Warnings, r analysis.Redactor) map[string]string {
 	if len(warnings) == 0 {
 		return nil
 	}
-	return map[string]string{WarningsMetadata: words(strings.Join(warnings, "; "), r)}
-}
-
-// words are a server's words, without secrets, cut short.
-func words(s string, r analysis.Redactor) string {
-	return analysis.Truncate(r.Redact(s), maxWords)
+	return map[string]string{WarningsMetadata: providerhttp.Words(strings.Join(warnings, "; "), r)}
 }

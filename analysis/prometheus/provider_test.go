@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pushback-dev/pushback/analysis"
+	"github.com/pushback-dev/pushback/analysis/providerhttp"
 	"github.com/pushback-dev/pushback/analysis/providertest"
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/internal/egress"
@@ -143,7 +144,7 @@ func TestAddresses(t *testing.T) {
 		"default":                    {Options{DefaultAddress: s.URL}, "", nil},
 		"given wins over default":    {Options{DefaultAddress: "http://127.0.0.1:1"}, s.URL, nil},
 		"none":                       {Options{}, "", ErrNoAddress},
-		"no URL":                     {Options{}, "prom:9090", errBadAddress},
+		"no URL":                     {Options{}, "prom:9090", providerhttp.ErrBadAddress},
 		"the API server":             {Options{Egress: egress.Policy{Deny: []netip.AddrPort{apiServer}}}, s.URL, egress.ErrRefused},
 		"the API server by name":     {Options{Egress: egress.Policy{Deny: []netip.AddrPort{apiServer}}}, fmt.Sprintf("http://localhost:%d", apiServer.Port()), egress.ErrRefused},
 		"the API server, if allowed": {Options{Egress: egress.Policy{Deny: []netip.AddrPort{apiServer}, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}, s.URL, nil},
@@ -164,17 +165,17 @@ func TestRedirectToAnotherHostIsRefused(t *testing.T) {
 		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
 	}))
 	defer s.Close()
-	if _, err := New(Options{}).Measure(context.Background(), query(s.URL, providertest.Settings{}), nil); !errors.Is(err, ErrRedirect) {
+	if _, err := New(Options{}).Measure(context.Background(), query(s.URL, providertest.Settings{}), nil); !errors.Is(err, providerhttp.ErrRedirect) {
 		t.Errorf("got %v, want ErrRedirect", err)
 	}
 }
 
 func TestTooLarge(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, strings.Repeat(" ", maxBody), one("1"))
+		fmt.Fprint(w, strings.Repeat(" ", 10<<20), one("1"))
 	}))
 	defer s.Close()
-	if _, err := New(Options{}).Measure(context.Background(), query(s.URL, providertest.Settings{}), nil); !errors.Is(err, ErrTooLarge) {
+	if _, err := New(Options{}).Measure(context.Background(), query(s.URL, providertest.Settings{}), nil); !errors.Is(err, providerhttp.ErrTooLarge) {
 		t.Errorf("got %v, want ErrTooLarge", err)
 	}
 }

@@ -1,4 +1,4 @@
-package prometheus
+package providerhttp
 
 import (
 	"crypto/tls"
@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/internal/egress"
 )
 
@@ -25,9 +24,18 @@ var (
 	ErrTooLarge = errors.New("the answer is larger than 10 MiB: aggregate in the query")
 	// ErrRedirect says that the server sent us to another host.
 	ErrRedirect = errors.New("the server redirects to another host, which is not followed: name that host in the address")
-
-	errBadAddress = errors.New("the address is no URL such as http://prometheus.monitoring:9090")
+	// ErrBadAddress says that an address is no URL of HTTP. It never shows the address,
+	// which may hold a password.
+	ErrBadAddress = errors.New("the address is no URL such as http://metrics.monitoring:9090")
 )
+
+// Transports keep the connections of one provider. They are safe for concurrent use.
+type Transports struct{ verified, unverified *http.Transport }
+
+// New makes Transports that connect only where the policy allows it.
+func New(policy egress.Policy) *Transports {
+	return &Transports{verified: transport(policy, false), unverified: transport(policy, true)}
+}
 
 // transport has no proxy, around which nothing could be said of where a connection
 // goes.
@@ -44,43 +52,59 @@ func transport(policy egress.Policy, insecure bool) *http.Transport {
 	}
 }
 
-// parseAddress never tells what is in the address: it may hold a password.
-func parseAddress(address string) (*url.URL, error) {
+// Sign adds headers and credentials to a request. It gets a copy of its own.
+type Sign func(*http.Request) error
+
+// Client is a client for one address. What sign adds goes to that host alone, a
+// redirect to another one is refused (ErrRedirect), and at most 10 MiB of an answer
+// are read (ErrTooLarge). Insecure leaves the server's certificate unverified. A nil
+// sign adds nothing.
+func (t *Transports) Client(origin *url.URL, insecure bool, sign Sign) *http.Client {
+	base := t.verified
+	if insecure {
+		base = t.unverified
+	}
+	return &http.Client{Transport: signed{next: base, origin: origin, sign: sign}, CheckRedirect: sameHost(origin)}
+}
+
+// ParseAddress reads an address of HTTP or HTTPS with a host. Errors: ErrBadAddress.
+func ParseAddress(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errBadAddress
+		return nil, ErrBadAddress
 	}
 	return u, nil
 }
 
-// credentials adds a metric's headers and credentials to the requests to its own
-// host, and bounds every answer.
-type credentials struct {
+// signed adds credentials to the requests to their own host, and bounds every answer.
+type signed struct {
 	next   http.RoundTripper
 	origin *url.URL
-	metric v1alpha1.PrometheusMetric
+	sign   Sign
 }
 
 // RoundTrip implements http.RoundTripper.
-func (c credentials) RoundTrip(req *http.Request) (*http.Response, error) {
-	if isSameHost(c.origin, req.URL) {
+func (s signed) RoundTrip(req *http.Request) (*http.Response, error) {
+	if s.sign != nil && isSameHost(s.origin, req.URL) {
 		req = req.Clone(req.Context())
-		for _, h := range c.metric.Headers {
-			if http.CanonicalHeaderKey(h.Key) == "Host" {
-				req.Host = h.Value
-			}
-			req.Header.Set(h.Key, h.Value)
-		}
-		if a := c.metric.Authentication; a != nil && a.BasicAuth != nil {
-			req.SetBasicAuth(a.BasicAuth.Username, a.BasicAuth.Password)
+		if err := s.sign(req); err != nil {
+			return nil, err
 		}
 	}
-	resp, err := c.next.RoundTrip(req)
+	resp, err := s.next.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
 	resp.Body = &bounded{ReadCloser: resp.Body, left: maxBody}
 	return resp, nil
+}
+
+// SetHeader sets a header of a request; "Host" sets the host that is asked for.
+func SetHeader(req *http.Request, key, value string) {
+	if http.CanonicalHeaderKey(key) == "Host" {
+		req.Host = value
+	}
+	req.Header.Set(key, value)
 }
 
 // sameHost refuses redirects to another host: credentials must not get there, and

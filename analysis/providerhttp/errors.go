@@ -1,4 +1,4 @@
-package prometheus
+package providerhttp
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 	"net/url"
 	"time"
 
-	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
-
 	"github.com/pushback-dev/pushback/analysis"
 	"github.com/pushback-dev/pushback/internal/egress"
 )
+
+// maxWords is the most bytes of a server's words that are kept.
+const maxWords = 900
 
 // failure is an error of which only the text that was made for people is shown; what
 // callers branch on can still be found.
@@ -30,10 +31,12 @@ func (f *failure) Unwrap() error { return f.cause }
 // error of net/url shows the whole URL, with the query and perhaps a password.
 var known = []error{context.Canceled, context.DeadlineExceeded, ErrTooLarge, ErrRedirect, egress.ErrRefused}
 
-// plainError is an error for people, without a secret and without the URL.
-func plainError(err error, timeout time.Duration, r analysis.Redactor) error {
-	text := words(describe(err, timeout), r)
-	f := &failure{text: "prometheus: " + text}
+// PlainError is an error for people: "<provider>: <what happened>", without a secret,
+// without the URL and with at most 1 KiB of a server's words. The causes that callers
+// branch on can be found with errors.Is: context.Canceled, context.DeadlineExceeded,
+// ErrTooLarge, ErrRedirect and egress.ErrRefused. Timeout is told where it was exceeded.
+func PlainError(provider string, err error, timeout time.Duration, r analysis.Redactor) error {
+	f := &failure{text: provider + ": " + Words(describe(err, timeout), r)}
 	for _, cause := range known {
 		if errors.Is(err, cause) {
 			f.cause = cause
@@ -43,14 +46,14 @@ func plainError(err error, timeout time.Duration, r analysis.Redactor) error {
 	return f
 }
 
+// Words are a server's words, without secrets, cut short.
+func Words(s string, r analysis.Redactor) string { return analysis.Truncate(r.Redact(s), maxWords) }
+
 func describe(err error, timeout time.Duration) string {
-	var answer *promv1.Error
 	var request *url.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("no answer in time (timeout %s)", timeout)
-	case errors.As(err, &answer) && answer.Detail != "":
-		return fmt.Sprintf("%s: %s: %s", answer.Type, answer.Msg, answer.Detail)
 	case errors.As(err, &request):
 		return describe(request.Err, timeout)
 	}

@@ -1,12 +1,10 @@
-package prometheus
+package providerhttp
 
 import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"testing"
-
-	"github.com/pushback-dev/pushback/api/v1alpha1"
 )
 
 type recorder struct{ header http.Header }
@@ -27,9 +25,10 @@ func TestCredentialsGoToTheOriginAlone(t *testing.T) {
 	} {
 		t.Run(target, func(t *testing.T) {
 			seen := &recorder{}
-			c := credentials{next: seen, origin: &url.URL{Scheme: "http", Host: "prom:9090"}, metric: v1alpha1.PrometheusMetric{
-				Headers:        []v1alpha1.WebMetricHeader{{Key: "X-Token", Value: "t"}},
-				Authentication: &v1alpha1.Authentication{BasicAuth: &v1alpha1.BasicAuthConfig{Username: "u", Password: "p"}},
+			c := signed{next: seen, origin: &url.URL{Scheme: "http", Host: "prom:9090"}, sign: func(req *http.Request) error {
+				SetHeader(req, "X-Token", "t")
+				req.SetBasicAuth("u", "p")
+				return nil
 			}}
 			resp, err := c.RoundTrip(httptest.NewRequest(http.MethodGet, target, nil))
 			if err != nil {
