@@ -34,8 +34,9 @@ const (
 type Reconciler struct {
 	// Client writes, and reads from the cache.
 	Client client.Client
-	// Live reads from the API server: the run itself, so that no measurement rests on
-	// an old status, and Secrets, one by one where they are named, never watched.
+	// Live reads from the API server: the run itself where the cache isn't known to have
+	// it as it is, so that no measurement rests on an old status, and Secrets, one by one
+	// where they are named, never watched.
 	Live client.Reader
 	// Providers gives the provider that a metric names. An error is a measurement's Error.
 	Providers func(v1alpha1.MetricProvider) (analysis.Provider, error)
@@ -45,6 +46,9 @@ type Reconciler struct {
 	Now func() time.Time
 	// MeasureTimeout bounds one call of a provider, whatever its own timeout is.
 	MeasureTimeout time.Duration
+
+	// written are the runs as this controller left them.
+	written lastWritten
 }
 
 // Reconcile measures what is due, persists what came of it and waits for what is next.
@@ -53,13 +57,16 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	run := &v1alpha1.AnalysisRun{}
 	if err := r.Client.Get(ctx, req.NamespacedName, run); err != nil {
+		r.written.forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if _, probed := probeWanted(run); run.Status.Phase.Completed() && !probed {
 		return r.expire(ctx, run)
 	}
-	if err := r.Live.Get(ctx, req.NamespacedName, run); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if !r.written.is(run) {
+		if err := r.Live.Get(ctx, req.NamespacedName, run); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
 	}
 	if !run.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
@@ -124,8 +131,10 @@ func (r *Reconciler) persist(ctx context.Context, run *v1alpha1.AnalysisRun, sta
 	before := run.DeepCopy()
 	run.Status = status
 	if err := persist.Status(ctx, r.Client, before, run, v1alpha1.FieldManagerRollout); err != nil {
+		r.written.forget(client.ObjectKeyFromObject(run))
 		return fmt.Errorf("writing the status of AnalysisRun %s/%s: %w", run.Namespace, run.Name, err)
 	}
+	r.written.note(run)
 	if before.Status.Phase != status.Phase {
 		r.tell(run)
 	}
