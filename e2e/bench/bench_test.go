@@ -94,10 +94,12 @@ func BenchmarkAborts(b *testing.B) {
 		return o.Status.Phase == v1alpha1.RolloutPhasePaused && o.Status.Canary.Weights != nil && o.Status.Canary.Weights.Canary.Weight == 20
 	})
 	back := f.watchWeights()
+	asked := f.requests()
 	b.ResetTimer()
 	g.turnBad()
 	times := f.takenBack(back, g)
 	b.StopTimer()
+	b.ReportMetric((f.requests()-asked)/size, "requests/abort")
 	slices.Sort(times)
 	b.ReportMetric(times[len(times)/2].Seconds()*1000, "p50-ms")
 	b.ReportMetric(times[len(times)*99/100-1].Seconds()*1000, "p99-ms")
