@@ -218,6 +218,19 @@ func TestRedactor(t *testing.T) {
 	}
 }
 
+func TestRedactorWithMoreSecrets(t *testing.T) {
+	first := MakeRedactor("abc")
+	both := first.With("abcdef", "")
+	value := []any{"abcdef", map[string]any{"abc": "abc", "n": 1.5}, nil, true}
+	want := []any{Redacted, map[string]any{Redacted: Redacted, "n": 1.5}, nil, true}
+	if diff := cmp.Diff(want, both.RedactValue(value)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := first.Redact("abcdef"); got != Redacted+"def" {
+		t.Errorf("With changed the Redactor that it was asked of: %q", got)
+	}
+}
+
 func TestRedactorFindsSecretsAnywhereInBase64(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		secret := rapid.StringMatching(`[a-zA-Z0-9]{8,20}`).Draw(t, "secret")

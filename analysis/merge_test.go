@@ -290,6 +290,11 @@ func TestMakeRunSpec(t *testing.T) {
 	}
 }
 
+// authenticated has the first metric say who asks.
+func authenticated(a v1alpha1.Authentication) func(*v1alpha1.AnalysisRunSpec) {
+	return func(s *v1alpha1.AnalysisRunSpec) { s.Metrics[0].Provider.Prometheus.Authentication = &a }
+}
+
 func TestPrepareRefuses(t *testing.T) {
 	number := intstr.FromInt32
 	text := intstr.FromString
@@ -322,9 +327,18 @@ func TestPrepareRefuses(t *testing.T) {
 		"sigv4": {func(s *v1alpha1.AnalysisRunSpec) {
 			s.Metrics[0].Provider.Prometheus.Authentication = &v1alpha1.Authentication{Sigv4: &v1alpha1.Sigv4Config{}}
 		}, "spec.metrics[0].provider.prometheus.authentication.sigv4", "not built yet"},
-		"oauth2": {func(s *v1alpha1.AnalysisRunSpec) {
-			s.Metrics[0].Provider.Prometheus.Authentication = &v1alpha1.Authentication{OAuth2: &v1alpha1.OAuth2Config{}}
-		}, "spec.metrics[0].provider.prometheus.authentication.oauth2", "not built yet"},
+		"oauth2 endpoint": {authenticated(v1alpha1.Authentication{OAuth2: &v1alpha1.OAuth2Config{TokenURL: "idp", ClientID: "a", ClientSecret: "b"}}),
+			"spec.metrics[0].provider.prometheus.authentication.oauth2.tokenUrl", "http://"},
+		"oauth2 id": {authenticated(v1alpha1.Authentication{OAuth2: &v1alpha1.OAuth2Config{TokenURL: "http://idp", ClientSecret: "b"}}),
+			"spec.metrics[0].provider.prometheus.authentication.oauth2.clientId", "id"},
+		"oauth2 secret": {authenticated(v1alpha1.Authentication{OAuth2: &v1alpha1.OAuth2Config{TokenURL: "http://idp", ClientID: "a"}}),
+			"spec.metrics[0].provider.prometheus.authentication.oauth2.clientSecret", "secret"},
+		"two authentications": {authenticated(v1alpha1.Authentication{BasicAuth: &v1alpha1.BasicAuthConfig{Username: "u"}, OAuth2: &v1alpha1.OAuth2Config{TokenURL: "http://idp", ClientID: "a", ClientSecret: "b"}}),
+			"spec.metrics[0].provider.prometheus.authentication", "oauth2 and basicAuth"},
+		"authenticated twice": {func(s *v1alpha1.AnalysisRunSpec) {
+			s.Metrics[0].Provider.Prometheus.Headers = []v1alpha1.WebMetricHeader{{Key: "authorization", Value: "Bearer x"}}
+			authenticated(v1alpha1.Authentication{BasicAuth: &v1alpha1.BasicAuthConfig{Username: "u"}})(s)
+		}, "spec.metrics[0].provider.prometheus.authentication", "header Authorization"},
 		"range step": {func(s *v1alpha1.AnalysisRunSpec) {
 			s.Metrics[0].Provider.Prometheus.RangeQuery = &v1alpha1.PrometheusRangeQueryArgs{Start: "now()", End: "now()"}
 		}, "spec.metrics[0].provider.prometheus.rangeQuery.step", "step"},

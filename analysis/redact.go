@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -35,6 +36,13 @@ func MakeRedactor(secrets ...string) Redactor {
 	return Redactor{forms: forms}
 }
 
+// With knows further secrets too.
+func (r Redactor) With(secrets ...string) Redactor {
+	forms := append(slices.Clone(r.forms), MakeRedactor(secrets...).forms...)
+	sort.SliceStable(forms, func(i, j int) bool { return len(forms[i]) > len(forms[j]) })
+	return Redactor{forms: forms}
+}
+
 // Redact replaces every form of every secret.
 func (r Redactor) Redact(s string) string {
 	for _, form := range r.forms {
@@ -53,6 +61,27 @@ func (r Redactor) RedactMap(m map[string]string) map[string]string {
 		out[k] = r.Redact(v)
 	}
 	return out
+}
+
+// RedactValue is a Sample's value with its strings and keys redacted.
+func (r Redactor) RedactValue(v any) any {
+	switch v := v.(type) {
+	case string:
+		return r.Redact(v)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = r.RedactValue(v[i])
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, item := range v {
+			out[r.Redact(k)] = r.RedactValue(item)
+		}
+		return out
+	}
+	return v
 }
 
 func formsOf(secret string) []string {

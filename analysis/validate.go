@@ -111,35 +111,15 @@ func checkPrometheus(p v1alpha1.PrometheusMetric, path string, c completeness, p
 	if strings.TrimSpace(p.Query) == "" {
 		ps.add(path+".query", "there is no query")
 	}
-	open := c == partial && strings.Contains(p.Address, "{{")
-	if p.Address != "" && !open && !strings.HasPrefix(p.Address, "http://") && !strings.HasPrefix(p.Address, "https://") {
-		ps.add(path+".address", "the address wants to begin with http:// or https://")
+	if p.Address != "" {
+		checkURL(p.Address, path+".address", c, ps)
 	}
 	if p.Timeout != nil && *p.Timeout < 1 {
 		ps.add(path+".timeout", "the timeout is %d seconds: at least 1 is wanted", *p.Timeout)
 	}
-	for i, h := range p.Headers {
-		if h.Key == "" {
-			ps.add(fmt.Sprintf("%s.headers[%d].key", path, i), "a header wants a name")
-		}
-	}
-	if a := p.Authentication; a != nil {
-		checkAuthentication(*a, path+".authentication", ps)
-	}
+	checkRequest(p.Headers, p.Authentication, path, c, ps)
 	if r := p.RangeQuery; r != nil {
 		checkRange(*r, path+".rangeQuery", c, ps)
-	}
-}
-
-func checkAuthentication(a v1alpha1.Authentication, path string, ps *problems) {
-	if a.Sigv4 != nil {
-		ps.add(path+".sigv4", "authentication.sigv4 is not built yet")
-	}
-	if a.OAuth2 != nil {
-		ps.add(path+".oauth2", "authentication.oauth2 is not built yet")
-	}
-	if b := a.BasicAuth; b != nil && b.Username == "" && b.Password == "" {
-		ps.add(path+".basicAuth", "basicAuth wants a username or a password")
 	}
 }
 

@@ -61,7 +61,6 @@ var notBuiltMetrics = []unbuilt{
 	{path: "spec.metrics[].provider.kayenta"},
 	{path: "spec.metrics[].provider.plugin"},
 	{path: "spec.metrics[].provider.prometheus.authentication.sigv4"},
-	{path: "spec.metrics[].provider.prometheus.authentication.oauth2"},
 }
 
 // refuse adds a problem for each field of spec that is set and listed.

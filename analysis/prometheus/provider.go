@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -43,11 +42,13 @@ type Options struct {
 type Provider struct {
 	defaultAddress string
 	transports     *providerhttp.Transports
+	tokens         *providerhttp.Tokens
 }
 
 // New makes a Provider.
 func New(o Options) *Provider {
-	return &Provider{defaultAddress: o.DefaultAddress, transports: providerhttp.New(o.Egress)}
+	transports := providerhttp.New(o.Egress)
+	return &Provider{defaultAddress: o.DefaultAddress, transports: transports, tokens: providerhttp.NewTokens(transports)}
 }
 
 var _ analysis.Describer = (*Provider)(nil)
@@ -74,55 +75,52 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, _ analysis.Han
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	client, err := p.client(*metric)
+	client, bearer, err := p.client(*metric)
 	if err != nil {
 		return nil, err
 	}
 	text := &textClient{Client: client}
 	answer, warnings, err := ask(ctx, promv1.NewAPI(text), *metric, q.At)
+	redactor := bearer.Redactor(q.Redactor)
 	if text.text != nil {
 		answer, err = text.text, nil
 	}
 	if err != nil {
-		return nil, providerhttp.PlainError("prometheus", explained(err), timeout, q.Redactor)
+		return nil, providerhttp.PlainError("prometheus", explained(err), timeout, redactor)
 	}
 	value, err := valueOf(answer)
 	if err != nil {
-		return nil, providerhttp.PlainError("prometheus", err, timeout, q.Redactor)
+		return nil, providerhttp.PlainError("prometheus", err, timeout, redactor)
 	}
-	return analysis.Sample{Value: value, Metadata: metadata(warnings, q.Redactor)}, nil
+	return analysis.Sample{Value: redactor.RedactValue(value), Metadata: metadata(warnings, redactor)}, nil
 }
 
-func (p *Provider) client(m v1alpha1.PrometheusMetric) (api.Client, error) {
+func (p *Provider) client(m v1alpha1.PrometheusMetric) (api.Client, *providerhttp.Bearer, error) {
 	address := m.Address
 	if address == "" {
 		address = p.defaultAddress
 	}
 	if address == "" {
-		return nil, ErrNoAddress
+		return nil, nil, ErrNoAddress
 	}
 	origin, err := providerhttp.ParseAddress(address)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	c, err := api.NewClient(api.Config{Address: address, Client: p.transports.Client(origin, m.Insecure, credentials(m))})
+	auth := v1alpha1.Authentication{}
+	if m.Authentication != nil {
+		auth = *m.Authentication
+	}
+	client := p.transports.Client(origin, m.Insecure, providerhttp.Credentials(m.Headers, auth.BasicAuth))
+	bearer, err := p.tokens.Bear(client, origin, auth.OAuth2, m.Insecure)
 	if err != nil {
-		return nil, providerhttp.ErrBadAddress // its text holds the address, which may hold a password
+		return nil, nil, err
 	}
-	return c, nil
-}
-
-// credentials are a metric's headers and credentials.
-func credentials(m v1alpha1.PrometheusMetric) providerhttp.Sign {
-	return func(req *http.Request) error {
-		for _, h := range m.Headers {
-			providerhttp.SetHeader(req, h.Key, h.Value)
-		}
-		if a := m.Authentication; a != nil && a.BasicAuth != nil {
-			req.SetBasicAuth(a.BasicAuth.Username, a.BasicAuth.Password)
-		}
-		return nil
+	c, err := api.NewClient(api.Config{Address: address, Client: client})
+	if err != nil {
+		return nil, nil, providerhttp.ErrBadAddress // its text holds the address, which may hold a password
 	}
+	return c, bearer, nil
 }
 
 // explained has the details of Prometheus's own errors.

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/internal/egress"
 )
 
@@ -105,6 +106,19 @@ func SetHeader(req *http.Request, key, value string) {
 		req.Host = value
 	}
 	req.Header.Set(key, value)
+}
+
+// Credentials are a metric's headers and its user with password, if it has them.
+func Credentials(headers []v1alpha1.WebMetricHeader, basic *v1alpha1.BasicAuthConfig) Sign {
+	return func(req *http.Request) error {
+		for _, h := range headers {
+			SetHeader(req, h.Key, h.Value)
+		}
+		if basic != nil {
+			req.SetBasicAuth(basic.Username, basic.Password)
+		}
+		return nil
+	}
 }
 
 // sameHost refuses redirects to another host: credentials must not get there, and

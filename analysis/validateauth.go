@@ -1,0 +1,69 @@
+package analysis
+
+import (
+	"fmt"
+	"net/textproto"
+	"strings"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+)
+
+// checkRequest checks what providers over HTTP send beside the question. Path is the
+// provider's field.
+func checkRequest(headers []v1alpha1.WebMetricHeader, a *v1alpha1.Authentication, path string, c completeness, ps *problems) {
+	authorized := false
+	for i, h := range headers {
+		if h.Key == "" {
+			ps.add(fmt.Sprintf("%s.headers[%d].key", path, i), "a header wants a name")
+		}
+		authorized = authorized || textproto.CanonicalMIMEHeaderKey(h.Key) == "Authorization"
+	}
+	if a == nil {
+		return
+	}
+	path += ".authentication"
+	given := givenAuthentication(*a)
+	if len(given) > 1 {
+		ps.add(path, "%s contradict each other: at most one is wanted", strings.Join(given, " and "))
+	}
+	if authorized && len(given) > 0 {
+		ps.add(path, "%s and the header Authorization contradict each other: at most one is wanted", given[0])
+	}
+	checkAuthentication(*a, path, c, ps)
+}
+
+func givenAuthentication(a v1alpha1.Authentication) []string {
+	var given []string
+	for _, f := range []providerField{{"sigv4", a.Sigv4 != nil}, {"oauth2", a.OAuth2 != nil}, {"basicAuth", a.BasicAuth != nil}} {
+		if f.set {
+			given = append(given, f.name)
+		}
+	}
+	return given
+}
+
+func checkAuthentication(a v1alpha1.Authentication, path string, c completeness, ps *problems) {
+	if a.Sigv4 != nil {
+		ps.add(path+".sigv4", "authentication.sigv4 is not built yet")
+	}
+	if o := a.OAuth2; o != nil {
+		checkURL(o.TokenURL, path+".oauth2.tokenUrl", c, ps)
+		if o.ClientID == "" {
+			ps.add(path+".oauth2.clientId", "oauth2 wants a client's id")
+		}
+		if o.ClientSecret == "" {
+			ps.add(path+".oauth2.clientSecret", "oauth2 wants a client's secret; take it from a Secret by an argument")
+		}
+	}
+	if b := a.BasicAuth; b != nil && b.Username == "" && b.Password == "" {
+		ps.add(path+".basicAuth", "basicAuth wants a username or a password")
+	}
+}
+
+// checkURL checks the beginning of a URL that has to be there.
+func checkURL(url, path string, c completeness, ps *problems) {
+	open := c == partial && strings.Contains(url, "{{")
+	if !open && !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
+		ps.add(path, "the address wants to begin with http:// or https://")
+	}
+}
