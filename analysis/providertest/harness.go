@@ -41,6 +41,16 @@ const (
 
 var shapes = []Shape{Number, NaN, Inf, NegInf, NoData, ManySeries, Text, WrongType, Undecoded}
 
+// Setting is something that some providers let a metric say.
+type Setting string
+
+// The settings that a provider may lack; see Harness.Lacks.
+const (
+	OwnTimeout    Setting = "a timeout of its own"
+	SkipCheck     Setting = "insecure"
+	CustomHeaders Setting = "headers"
+)
+
 // Answer is a body in the provider's protocol, and what is to come of it.
 type Answer struct {
 	Body string
@@ -61,6 +71,14 @@ type Harness struct {
 	Answers map[Shape]Answer
 	// Unsayable are the shapes that the protocol can't say, with the reason.
 	Unsayable map[Shape]string
+	// Lacks are the settings that metrics of this provider don't have, with the reason.
+	Lacks map[Setting]string
+	// Authorized says whether a request carries these credentials in the provider's way.
+	// Nil: HTTP's basic authentication.
+	Authorized func(r *http.Request, user, password string) bool
+	// OwnSecrets says that the provider reads the password itself, from a Secret, so that
+	// the query's Redactor doesn't know it.
+	OwnSecrets bool
 	// ErrorBody is an error in the provider's protocol that says the words given.
 	ErrorBody func(words string) string
 }
@@ -110,6 +128,14 @@ func answering(body string) http.HandlerFunc {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(body)) // the client may have gone
 	}
+}
+
+func (h Harness) authorized(r *http.Request, user, password string) bool {
+	if h.Authorized != nil {
+		return h.Authorized(r, user, password)
+	}
+	gotUser, gotPassword, ok := r.BasicAuth()
+	return ok && gotUser == user && gotPassword == password
 }
 
 func (h Harness) ok() http.HandlerFunc { return answering(h.Answers[Number].Body) }

@@ -1,0 +1,60 @@
+package analysis
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+)
+
+// datadogAggregators are those of Datadog's API v2.
+var datadogAggregators = []string{"avg", "min", "max", "sum", "last", "percentile", "mean", "l2norm", "area"}
+
+// checkDatadog holds a metric to Argo's rules.
+func checkDatadog(p v1alpha1.DatadogMetric, path string, c completeness, ps *problems) {
+	v1 := p.APIVersion == "" || p.APIVersion == "v1"
+	switch {
+	case p.Query == "" && len(p.Queries) == 0:
+		ps.add(path+".query", "there is no query: query or queries is wanted")
+	case p.Query != "" && len(p.Queries) > 0:
+		ps.add(path+".queries", "query and queries are both given: leave one out")
+	case v1 && p.Query == "":
+		ps.add(path+".query", "the API v1 takes query alone: set apiVersion to v2 for queries")
+	}
+	if p.Formula != "" && len(p.Queries) == 0 {
+		ps.add(path+".formula", "a formula wants queries, whose names it uses")
+	}
+	if p.Formula == "" && len(p.Queries) > 1 {
+		ps.add(path+".formula", "several queries want a formula, which makes one value of them")
+	}
+	if v1 && p.Aggregator != "" {
+		ps.add(path+".aggregator", "the API v1 takes no aggregator: set apiVersion to v2")
+	}
+	if r := p.SecretRef; r != nil && r.Namespaced && r.Name == "" {
+		ps.add(path+".secretRef.name", "namespaced wants the name of the Secret")
+	}
+	checkOneOf(p.APIVersion, []string{"v1", "v2"}, path+".apiVersion", c, ps)
+	checkOneOf(p.Aggregator, datadogAggregators, path+".aggregator", c, ps)
+	checkSpan(p.Interval, path+".interval", c, ps)
+	checkSpan(p.RequestTimeout, path+".requestTimeout", c, ps)
+}
+
+// checkOneOf lets no text through but those listed, and none.
+func checkOneOf(text string, allowed []string, path string, c completeness, ps *problems) {
+	open := c == partial && placeholder.MatchString(text)
+	if text != "" && !open && !slices.Contains(allowed, text) {
+		ps.add(path, "%q is not one of %s", text, strings.Join(allowed, ", "))
+	}
+}
+
+// checkSpan wants a positive duration, or none.
+func checkSpan(s v1alpha1.DurationString, path string, c completeness, ps *problems) {
+	if s == "" || c == partial && placeholder.MatchString(string(s)) {
+		return
+	}
+	if d, err := ParseDuration(s); err != nil {
+		ps.add(path, "%v", err)
+	} else if d == 0 {
+		ps.add(path, "the duration is 0: a positive one is wanted")
+	}
+}
