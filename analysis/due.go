@@ -38,8 +38,11 @@ type Task struct {
 }
 
 // ID is unique to the measurement of a task: <run uid>.<metric>.<number>.
-func (t Task) ID(uid string) string {
-	return fmt.Sprintf("%s.%s.%d", uid, t.Metric, t.Number)
+func (t Task) ID(uid string) string { return MeasurementID(uid, t.Metric, t.Number) }
+
+// MeasurementID is the ID of any measurement of a run: <run uid>.<metric>.<number>.
+func MeasurementID(uid, metric string, number int) string {
+	return fmt.Sprintf("%s.%s.%d", uid, metric, number)
 }
 
 // Due lists what is due at this time, in the order of the metrics. A run that has

@@ -316,8 +316,8 @@ func TestPrepareRefuses(t *testing.T) {
 			s.Metrics[0].Provider = v1alpha1.MetricProvider{Web: &v1alpha1.WebMetric{}}
 		}, "spec.metrics[0].provider.web", "provider web is not built yet"},
 		"job": {func(s *v1alpha1.AnalysisRunSpec) {
-			s.Metrics[0].Provider = v1alpha1.MetricProvider{Job: &v1alpha1.JobMetric{}}
-		}, "spec.metrics[0].provider.job", "provider job is not built yet"},
+			s.Metrics[0].Provider, s.Metrics[0].SuccessCondition = v1alpha1.MetricProvider{Job: &v1alpha1.JobMetric{}}, ""
+		}, "spec.metrics[0].provider.job.spec", "a spec with a template"},
 		"no query": {func(s *v1alpha1.AnalysisRunSpec) { s.Metrics[0].Provider.Prometheus.Query = " " }, "spec.metrics[0].provider.prometheus.query", "no query"},
 		"address":  {func(s *v1alpha1.AnalysisRunSpec) { s.Metrics[0].Provider.Prometheus.Address = "prom:9090" }, "spec.metrics[0].provider.prometheus.address", "http://"},
 		"timeout":  {func(s *v1alpha1.AnalysisRunSpec) { s.Metrics[0].Provider.Prometheus.Timeout = new(int64) }, "spec.metrics[0].provider.prometheus.timeout", "at least 1"},

@@ -23,14 +23,27 @@ type Query struct {
 	Provider v1alpha1.MetricProvider
 	// Namespace of the run.
 	Namespace string
+	// Run that measures. What a provider creates belongs to it.
+	Run RunRef
 	// At is the time of the measurement.
 	At time.Time
 	// ID is unique to this measurement: <run uid>.<metric>.<number>. Providers that
 	// create something use it for its name, so that a repeated call finds it.
 	ID string
+	// Number of the measurement, from 1.
+	Number int
+	// Keep is how many measurements of the metric the run keeps, this one included;
+	// what a provider has created for older ones is of no use any more. 0 keeps all.
+	Keep int
 	// Redactor takes the secrets among the arguments out of text. Providers apply it
 	// to a server's words before they cut them short.
 	Redactor Redactor
+}
+
+// RunRef names an AnalysisRun.
+type RunRef struct {
+	Name string
+	UID  string
 }
 
 // Handle is what a provider needs to go on with a measurement that is under way.
@@ -56,6 +69,8 @@ type Sample struct {
 // Pending is a measurement under way.
 type Pending struct {
 	Handle Handle
+	// Message says what is waited for; it may be empty and holds no secret.
+	Message string
 	// After this long it is asked for again.
 	After time.Duration
 }

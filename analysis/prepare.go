@@ -138,6 +138,9 @@ func (p Prepared) Secrets() []v1alpha1.Argument {
 	return out
 }
 
+// Retention is how many measurements of a metric are kept.
+func (p Prepared) Retention(index int) int { return p.metrics[index].retention }
+
 // Metric is the metric of a task with its arguments put in. Secrets holds the
 // values of those that are in Secrets, by the name of the argument.
 func (p Prepared) Metric(index int, secrets map[string]string) (v1alpha1.Metric, error) {

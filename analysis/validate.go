@@ -102,8 +102,29 @@ func checkProvider(m v1alpha1.Metric, path string, c completeness, ps *problems)
 	if m.SuccessCondition == "" && m.FailureCondition == "" && !judging[name] {
 		ps.add(path+".successCondition", "provider %s gives values, which need a successCondition or a failureCondition: without one nothing could fail", name)
 	}
+	if judging[name] {
+		refuseConditions(m, path, name, ps)
+	}
 	if m.Provider.Prometheus != nil {
 		checkPrometheus(*m.Provider.Prometheus, path+".provider.prometheus", c, ps)
+	}
+	if m.Provider.Job != nil {
+		readJob(*m.Provider.Job, path+".provider.job", c, ps)
+	}
+	if m.Provider.Kayenta != nil {
+		checkKayenta(*m.Provider.Kayenta, path+".provider.kayenta", c, ps)
+	}
+}
+
+// refuseConditions of a provider that judges for itself: nobody would look at them.
+func refuseConditions(m v1alpha1.Metric, path, provider string, ps *problems) {
+	for _, f := range []struct{ name, text string }{
+		{"successCondition", m.SuccessCondition},
+		{"failureCondition", m.FailureCondition},
+	} {
+		if f.text != "" {
+			ps.add(path+"."+f.name, "provider %s gives its own verdict, and no value for a %s: leave it out", provider, f.name)
+		}
 	}
 }
 

@@ -21,8 +21,8 @@ func TestC116_NoOtherNamespaceCanBeNamed(t *testing.T) {
 		"a Secret": {template(`{"args":[{"name":"tok","valueFrom":{"secretKeyRef":{"namespace":"b","name":"api","key":"t"}}}],` + metric + `}`),
 			"spec.args[0].valueFrom.secretKeyRef.namespace"},
 		"a template": {template(`{"templates":[{"templateName":"t","namespace":"b"}]}`), "spec.templates[0].namespace"},
-		"a Job": {template(`{"metrics":[{"name":"m","provider":{"job":{"metadata":{"namespace":"b"},"spec":{}}}}]}`),
-			"spec.metrics[0].provider.job"},
+		"a Job": {template(`{"metrics":[{"name":"m","provider":{"job":{"metadata":{"namespace":"b"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}}}]}`),
+			"spec.metrics[0].provider.job.metadata.namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var fields []string

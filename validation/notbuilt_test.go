@@ -55,6 +55,7 @@ var builtMetric = []string{"spec.metrics[].name", "spec.metrics[].interval", "sp
 	"spec.metrics[].provider.prometheus.authentication.basicAuth.username", "spec.metrics[].provider.prometheus.authentication.basicAuth.password",
 	"spec.metrics[].provider.prometheus.authentication.oauth2.tokenUrl", "spec.metrics[].provider.prometheus.authentication.oauth2.clientId",
 	"spec.metrics[].provider.prometheus.authentication.oauth2.clientSecret", "spec.metrics[].provider.prometheus.authentication.oauth2.scopes[]",
+	"spec.metrics[].provider.job.metadata", "spec.metrics[].provider.job.spec",
 	"spec.args[].name", "spec.args[].value", "spec.args[].valueFrom.secretKeyRef.name", "spec.args[].valueFrom.secretKeyRef.key", "spec.args[].valueFrom.fieldRef.fieldPath",
 	"spec.dryRun[].metricName", "spec.measurementRetention[].metricName", "spec.measurementRetention[].limit"}
 

@@ -25,6 +25,8 @@ const (
 	AttemptLabel = "pushback.dev/attempt"
 	// StepIndexLabel is the index of the step an AnalysisRun belongs to.
 	StepIndexLabel = "pushback.dev/step-index"
+	// AnalysisRunUIDLabel on a Job is the uid of the AnalysisRun that it measures for.
+	AnalysisRunUIDLabel = "pushback.dev/analysis-run-uid"
 	// GitSyncNameLabel and GitSyncNamespaceLabel name the GitSync that applied an object.
 	GitSyncNameLabel = "pushback.dev/gitsync-name"
 	// GitSyncNamespaceLabel is the namespace half of GitSyncNameLabel.
@@ -60,6 +62,11 @@ const (
 	// of an Experiment name it and the version.
 	ExperimentAnnotation         = "pushback.dev/experiment"
 	ExperimentTemplateAnnotation = "pushback.dev/experiment-template"
+	// AnalysisRunAnnotation, MetricAnnotation and MeasurementAnnotation on a Job name the
+	// AnalysisRun, the metric and the one measurement (<run uid>.<metric>.<number>) that it is for.
+	AnalysisRunAnnotation = "pushback.dev/analysis-run"
+	MetricAnnotation      = "pushback.dev/metric"
+	MeasurementAnnotation = "pushback.dev/measurement"
 	// RoutedAnnotation on an Experiment keeps its pods after its end, because its Rollout may
 	// still send traffic to them. Written and taken off by the Rollout's controller.
 	RoutedAnnotation = "pushback.dev/routed"

@@ -41,6 +41,12 @@ package main
 //
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list
 //
+// The Jobs of metrics, read one by one. Their pods are listed by their Job's uid. Who
+// may write AnalysisTemplates or AnalysisRuns in a namespace may run pods there by these
+// rights, as who may write Rollouts may.
+//
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;create;delete
+//
 // Secrets one by one where they are named; impersonation for applies; events.
 //
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get

@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/pushback-dev/pushback/analysis"
+	"github.com/pushback-dev/pushback/analysis/job"
 	"github.com/pushback-dev/pushback/analysis/prometheus"
 	"github.com/pushback-dev/pushback/internal/egress"
 	"github.com/pushback-dev/pushback/reconciler/analysisrun"
@@ -26,6 +27,7 @@ func setUpAnalysis(mgr ctrl.Manager, s settings) error {
 	return analysisrun.SetupWithManager(mgr, analysisrun.Options{
 		Providers: analysisrun.ByName(map[string]analysis.Provider{
 			"prometheus": prometheus.New(prometheus.Options{DefaultAddress: s.prometheusAddress, Egress: policy}),
+			"job":        job.New(job.Options{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}),
 		}),
 		Now: now,
 	})

@@ -100,30 +100,43 @@ func (m measurement) ask(ctx context.Context) (analysis.Measured, error) {
 	if err != nil {
 		return analysis.Measured{}, err
 	}
-	provider, err := m.Providers(metric.Provider)
-	if err != nil {
-		return analysis.Measured{}, err
-	}
-	query := m.query(metric)
-	outcome, err := provider.Measure(ctx, query, m.prior())
-	if err != nil {
-		return analysis.Measured{}, err
-	}
-	out := analysis.Measured{Task: m.task}
-	if d, ok := provider.(analysis.Describer); ok {
-		out.About = d.Describe(query)
-	}
-	switch o := outcome.(type) {
-	case analysis.Pending:
-		out.Phase, out.Handle, out.After = v1alpha1.AnalysisPhaseRunning, o.Handle, o.After
-	case analysis.Sample:
-		out.Value, out.Metadata = analysis.Text(o.Value), o.Metadata
-		if out.Phase, out.Message = o.Verdict, o.Message; !o.Verdict.Completed() {
-			out.Phase, out.Message = analysis.Judge(conditions, o.Value, query.At)
+	if metric.MinSamples != nil {
+		have, err := m.samples(ctx, metric)
+		if err != nil || have < float64(metric.MinSamples.Count) {
+			return analysis.WaitForSamples(metric, m.task, have), err
 		}
-	default:
-		return analysis.Measured{}, fmt.Errorf("the provider gave a %T", outcome)
 	}
+	answer, err := m.put(ctx, m.query(metric), m.prior())
+	if err != nil {
+		return analysis.Measured{}, err
+	}
+	if answer.pending != nil {
+		return analysis.Measured{
+			Task: m.task, Phase: v1alpha1.AnalysisPhaseRunning, Message: answer.pending.Message,
+			Handle: answer.pending.Handle, After: answer.pending.After, About: answer.about,
+		}, nil
+	}
+	return m.judge(ctx, metric, conditions, answer)
+}
+
+// judge gives the outcome of an answer, compared with its baseline if there is one.
+func (m measurement) judge(ctx context.Context, metric v1alpha1.Metric, conditions analysis.Conditions, a answer) (analysis.Measured, error) {
+	if a.sample.Verdict.Completed() {
+		return analysis.Measured{
+			Task: m.task, Phase: a.sample.Verdict, Message: a.sample.Message,
+			Value: analysis.Text(a.sample.Value), Metadata: a.sample.Metadata, About: a.about,
+		}, nil
+	}
+	value := a.sample.Value
+	if metric.Baseline != nil {
+		compared, err := m.compare(ctx, *metric.Baseline, &a)
+		if err != nil {
+			return analysis.Measured{}, err
+		}
+		value = compared
+	}
+	out := analysis.JudgeSample(metric, conditions, m.task, value, a.at)
+	out.Metadata, out.About = a.sample.Metadata, a.about
 	return out, nil
 }
 
@@ -139,13 +152,14 @@ func (m measurement) stop(ctx context.Context) analysis.Measured {
 func (m measurement) terminate(ctx context.Context) error {
 	metric, err := m.metric()
 	if err != nil {
-		return err
+		// What was begun is stopped all the same, as far as the handle says what it is.
+		metric = m.run.Spec.Metrics[m.task.Index]
 	}
 	provider, err := m.Providers(metric.Provider)
 	if err != nil {
 		return err
 	}
-	if t, ok := provider.(analysis.Terminator); ok {
+	if t, ok := provider.(analysis.Terminator); ok && !analysis.Waits(m.task.Prior.Metadata) {
 		return t.Terminate(ctx, m.query(metric), m.prior())
 	}
 	return nil
@@ -164,13 +178,16 @@ func (m measurement) metric() (v1alpha1.Metric, error) {
 func (m measurement) query(metric v1alpha1.Metric) analysis.Query {
 	return analysis.Query{
 		Metric: metric.Name, Provider: metric.Provider, Namespace: m.run.Namespace,
-		At: m.Now(), ID: m.task.ID(string(m.run.UID)), Redactor: m.redactor,
+		Run: analysis.RunRef{Name: m.run.Name, UID: string(m.run.UID)},
+		At:  m.Now(), ID: m.task.ID(string(m.run.UID)), Number: m.task.Number, Keep: m.prepared.Retention(m.task.Index),
+		Redactor: m.redactor,
 	}
 }
 
-// prior is the handle of a measurement under way; nil when the task begins one.
+// prior is the handle of a measurement under way; nil when the task begins one, and
+// when it was only waiting for something to measure.
 func (m measurement) prior() analysis.Handle {
-	if m.task.Action == analysis.Begin {
+	if m.task.Action == analysis.Begin || analysis.Waits(m.task.Prior.Metadata) {
 		return nil
 	}
 	if m.task.Prior.Metadata == nil {
