@@ -51,7 +51,11 @@ func providerFields(p v1alpha1.MetricProvider) []providerField {
 }
 
 // built are the providers that are carried out.
-var built = map[string]bool{"prometheus": true, "job": true}
+var built = map[string]bool{
+	"prometheus": true,
+	"job":        true,
+	"datadog":    true,
+}
 
 // judging are the providers with a verdict of their own, which need no condition.
 var judging = map[string]bool{"job": true, "kayenta": true}

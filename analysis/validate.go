@@ -114,6 +114,7 @@ func checkProvider(m v1alpha1.Metric, path string, c completeness, ps *problems)
 	if m.Provider.Kayenta != nil {
 		checkKayenta(*m.Provider.Kayenta, path+".provider.kayenta", c, ps)
 	}
+	checkVendors(m.Provider, path+".provider", c, ps)
 }
 
 // refuseConditions of a provider that judges for itself: nobody would look at them.

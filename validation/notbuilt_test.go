@@ -56,6 +56,9 @@ var builtMetric = []string{"spec.metrics[].name", "spec.metrics[].interval", "sp
 	"spec.metrics[].provider.prometheus.authentication.oauth2.tokenUrl", "spec.metrics[].provider.prometheus.authentication.oauth2.clientId",
 	"spec.metrics[].provider.prometheus.authentication.oauth2.clientSecret", "spec.metrics[].provider.prometheus.authentication.oauth2.scopes[]",
 	"spec.metrics[].provider.job.metadata", "spec.metrics[].provider.job.spec",
+	"spec.metrics[].provider.datadog.interval", "spec.metrics[].provider.datadog.query", "spec.metrics[].provider.datadog.queries", "spec.metrics[].provider.datadog.formula",
+	"spec.metrics[].provider.datadog.apiVersion", "spec.metrics[].provider.datadog.aggregator", "spec.metrics[].provider.datadog.requestTimeout",
+	"spec.metrics[].provider.datadog.secretRef.name", "spec.metrics[].provider.datadog.secretRef.namespaced",
 	"spec.args[].name", "spec.args[].value", "spec.args[].valueFrom.secretKeyRef.name", "spec.args[].valueFrom.secretKeyRef.key", "spec.args[].valueFrom.fieldRef.fieldPath",
 	"spec.dryRun[].metricName", "spec.measurementRetention[].metricName", "spec.measurementRetention[].limit"}
 

@@ -168,25 +168,36 @@ type DatadogMetric struct {
 	// Interval looked back over. Default 5m.
 	// +optional
 	Interval DurationString `json:"interval,omitempty"`
+	// Query, or Queries; not both.
 	// +optional
 	Query string `json:"query,omitempty"`
+	// Queries by the names that Formula uses. APIVersion v2 only.
 	// +optional
 	Queries map[string]string `json:"queries,omitempty"`
+	// Formula makes one value of several queries. APIVersion v2 only.
 	// +optional
 	Formula string `json:"formula,omitempty"`
 	// APIVersion v1 or v2. Default v1.
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
+	// Aggregator makes one number of a series: avg, min, max, sum, last, percentile,
+	// mean, l2norm or area. APIVersion v2 only. Default last.
 	// +optional
 	Aggregator string `json:"aggregator,omitempty"`
+	// SecretRef names the Secret with the keys api-key and app-key, and perhaps address.
+	// Default the controller's environment, then the Secret "datadog".
 	// +optional
 	SecretRef *SecretRef `json:"secretRef,omitempty"`
+	// RequestTimeout of a request. Default 10s.
+	// +optional
+	RequestTimeout DurationString `json:"requestTimeout,omitempty"`
 }
 
 // SecretRef names a Secret.
 type SecretRef struct {
 	Name string `json:"name"`
-	// Namespaced looks in the run's namespace. Ours is always so.
+	// Namespaced looks in the run's namespace alone. Default false: in the namespace
+	// of the Secrets that the admin shares, and then in the run's.
 	// +optional
 	Namespaced bool `json:"namespaced,omitempty"`
 }

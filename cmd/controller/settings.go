@@ -19,6 +19,7 @@ type settings struct {
 	qps                     float32
 	burst                   int
 	prometheusAddress       string
+	sharedSecrets           string
 	defaultServiceAccount   string
 	clusterName             string
 	allowFileURLs           bool
@@ -39,6 +40,7 @@ func parseSettings(args []string) (settings, error) {
 	qps := set.Float64("kube-api-qps", -1, "requests per second to the API server, for each kind; 0 or less for no limit, since the server's API Priority and Fairness shares it out by itself, and behind a limit of ours an abort would wait for all other requests")
 	set.IntVar(&s.burst, "kube-api-burst", 300, "requests at once to the API server, where --kube-api-qps sets a limit")
 	set.StringVar(&s.prometheusAddress, "prometheus-address", "", "address for metrics that name none, such as http://prometheus.monitoring:9090")
+	set.StringVar(&s.sharedSecrets, "shared-secrets-namespace", "", "namespace whose Secrets with the keys of metric providers (datadog and the like) the runs of every namespace may use; default the pod's own, and - for none")
 	set.StringVar(&s.defaultServiceAccount, "default-service-account", "", "ServiceAccount of a GitSync's namespace that is impersonated for its applies when it names none; empty applies with the controller's own rights")
 	set.StringVar(&s.clusterName, "cluster-name", "", "name of this cluster, compared with spec.revert.owner, and named in revert commits")
 	set.BoolVar(&s.allowFileURLs, "allow-file-urls", false, "allow GitSyncs with file:// URLs (for trials on one machine)")

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"strconv"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/pushback-dev/pushback/analysis"
 	"github.com/pushback-dev/pushback/analysis/job"
 	"github.com/pushback-dev/pushback/analysis/prometheus"
+	"github.com/pushback-dev/pushback/analysis/providersecret"
 	"github.com/pushback-dev/pushback/internal/egress"
 	"github.com/pushback-dev/pushback/reconciler/analysisrun"
 )
@@ -24,13 +27,17 @@ func setUpAnalysis(mgr ctrl.Manager, s settings) error {
 	if err != nil {
 		return err
 	}
-	return analysisrun.SetupWithManager(mgr, analysisrun.Options{
-		Providers: analysisrun.ByName(map[string]analysis.Provider{
-			"prometheus": prometheus.New(prometheus.Options{DefaultAddress: s.prometheusAddress, Egress: policy}),
-			"job":        job.New(job.Options{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}),
-		}),
-		Now: now,
-	})
+	shared, err := sharedSecrets(s.sharedSecrets, podNamespaceFile)
+	if err != nil {
+		return err
+	}
+	providers := map[string]analysis.Provider{
+		"prometheus": prometheus.New(prometheus.Options{DefaultAddress: s.prometheusAddress, Egress: policy}),
+		"job":        job.New(job.Options{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}),
+	}
+	secrets := providersecret.Finder{Read: secretReader(mgr.GetAPIReader()), Shared: shared}
+	maps.Copy(providers, vendors(secrets, policy, os.Getenv))
+	return analysisrun.SetupWithManager(mgr, analysisrun.Options{Providers: analysisrun.ByName(providers), Now: now})
 }
 
 // lookupTimeout bounds finding the API server's addresses.

@@ -7,6 +7,14 @@ import (
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 )
 
+// checkVendors checks the settings of the providers that ask a vendor's or a
+// community's API.
+func checkVendors(p v1alpha1.MetricProvider, path string, c completeness, ps *problems) {
+	if p.Datadog != nil {
+		checkDatadog(*p.Datadog, path+".datadog", c, ps)
+	}
+}
+
 // datadogAggregators are those of Datadog's API v2.
 var datadogAggregators = []string{"avg", "min", "max", "sum", "last", "percentile", "mean", "l2norm", "area"}
 

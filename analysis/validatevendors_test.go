@@ -1,0 +1,54 @@
+package analysis
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
+)
+
+func fieldsOf(m v1alpha1.Metric) []string {
+	var fields []string
+	for _, p := range ValidateMetric(m, "m") {
+		fields = append(fields, p.Field)
+	}
+	return fields
+}
+
+func TestDatadogSettings(t *testing.T) {
+	two := map[string]string{"a": "x", "b": "y"}
+	for name, tc := range map[string]struct {
+		metric v1alpha1.DatadogMetric
+		want   string
+	}{
+		"v1":                         {v1alpha1.DatadogMetric{Query: "q"}, ""},
+		"v2 query":                   {v1alpha1.DatadogMetric{APIVersion: "v2", Query: "q", Aggregator: "sum"}, ""},
+		"v2 formula":                 {v1alpha1.DatadogMetric{APIVersion: "v2", Queries: two, Formula: "a/b", Interval: "10m", RequestTimeout: "30s"}, ""},
+		"v2 one query by name":       {v1alpha1.DatadogMetric{APIVersion: "v2", Queries: map[string]string{"a": "x"}}, ""},
+		"placeholders":               {v1alpha1.DatadogMetric{APIVersion: "{{args.v}}", Query: "q", Interval: "{{ args.i }}", RequestTimeout: "{{args.t}}"}, ""},
+		"placeholder as aggregator":  {v1alpha1.DatadogMetric{APIVersion: "v2", Query: "q", Aggregator: "{{args.a}}"}, ""},
+		"no query":                   {v1alpha1.DatadogMetric{}, "query"},
+		"no query of v2":             {v1alpha1.DatadogMetric{APIVersion: "v2"}, "query"},
+		"both":                       {v1alpha1.DatadogMetric{APIVersion: "v2", Query: "q", Queries: map[string]string{"a": "x"}}, "queries"},
+		"queries of v1":              {v1alpha1.DatadogMetric{Queries: map[string]string{"a": "x"}}, "query"},
+		"formula without queries":    {v1alpha1.DatadogMetric{APIVersion: "v2", Query: "q", Formula: "a"}, "formula"},
+		"queries without a formula":  {v1alpha1.DatadogMetric{APIVersion: "v2", Queries: two}, "formula"},
+		"aggregator of v1":           {v1alpha1.DatadogMetric{Query: "q", Aggregator: "sum"}, "aggregator"},
+		"unknown version":            {v1alpha1.DatadogMetric{APIVersion: "v3", Query: "q"}, "apiVersion"},
+		"unknown aggregator":         {v1alpha1.DatadogMetric{APIVersion: "v2", Query: "q", Aggregator: "median"}, "aggregator"},
+		"namespaced without a name":  {v1alpha1.DatadogMetric{Query: "q", SecretRef: &v1alpha1.SecretRef{Namespaced: true}}, "secretRef.name"},
+		"interval that is none":      {v1alpha1.DatadogMetric{Query: "q", Interval: "soon"}, "interval"},
+		"interval of 0":              {v1alpha1.DatadogMetric{Query: "q", Interval: "0s"}, "interval"},
+		"timeout that goes backward": {v1alpha1.DatadogMetric{Query: "q", RequestTimeout: "-1s"}, "requestTimeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := v1alpha1.Metric{Name: "m", SuccessCondition: "result < 1", Provider: v1alpha1.MetricProvider{Datadog: &tc.metric}}
+			got := strings.TrimPrefix(strings.Join(fieldsOf(m), " "), "m.provider.datadog.")
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
