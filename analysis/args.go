@@ -3,6 +3,7 @@ package analysis
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"sort"
@@ -13,6 +14,9 @@ import (
 
 // placeholder is {{args.name}}, with spaces allowed inside the braces as in Argo.
 var placeholder = regexp.MustCompile(`\{\{\s*args\.([^\s{}]+)\s*\}\}`)
+
+// errSameKey says that arguments make two entries of a map one.
+var errSameKey = errors.New("with its arguments this key is one that is there already")
 
 // Placeholders lists the arguments that a metric uses, each once, in a fixed order.
 func Placeholders(m v1alpha1.Metric) []string {
@@ -47,8 +51,9 @@ func Placeholders(m v1alpha1.Metric) []string {
 //     unless the condition is the placeholder and nothing else.
 //
 // Inside a quoted string with no escapes (in back quotes, or CEL's r"…") a value
-// that would end it is refused. An error names the field and the argument, never
-// the value.
+// that would end it is refused. In a web metric a value stays one parameter of the
+// URL's query, inside one string of a JSON body, and one name in the jsonPath.
+// An error names the field and the argument, never the value.
 func Substitute(m v1alpha1.Metric, values map[string]string) (v1alpha1.Metric, error) {
 	out := *m.DeepCopy()
 	success, err := inCode(conditionLexer(m), m.SuccessCondition, values, true)
@@ -59,7 +64,11 @@ func Substitute(m v1alpha1.Metric, values map[string]string) (v1alpha1.Metric, e
 	if err != nil {
 		return m, fmt.Errorf("failureCondition: %w", err)
 	}
-	out.SuccessCondition, out.FailureCondition = "", ""
+	samples, err := substituteSamples(m, values)
+	if err != nil {
+		return m, fmt.Errorf("minSamples: %w", err)
+	}
+	out.SuccessCondition, out.FailureCondition, out.MinSamples = "", "", nil
 	query := ""
 	if p := out.Provider.Prometheus; p != nil {
 		if query, err = inCode(promQL, p.Query, values, false); err != nil {
@@ -67,14 +76,36 @@ func Substitute(m v1alpha1.Metric, values map[string]string) (v1alpha1.Metric, e
 		}
 		p.Query = ""
 	}
+	var web webText
+	if p := out.Provider.Web; p != nil {
+		if web, err = takeWeb(p, values); err != nil {
+			return m, fmt.Errorf("provider.web.%w", err)
+		}
+	}
 	if out, err = substituteStrings(out, values); err != nil {
 		return m, err
 	}
-	out.SuccessCondition, out.FailureCondition = success, failure
+	out.SuccessCondition, out.FailureCondition, out.MinSamples = success, failure, samples
 	if p := out.Provider.Prometheus; p != nil {
 		p.Query = query
 	}
+	if p := out.Provider.Web; p != nil {
+		web.putInto(p)
+	}
 	return out, nil
+}
+
+// substituteSamples puts arguments into the question for the number of samples as into
+// the metric's own.
+func substituteSamples(m v1alpha1.Metric, values map[string]string) (*v1alpha1.MinSamples, error) {
+	if m.MinSamples == nil {
+		return nil, nil
+	}
+	asked, err := Substitute(v1alpha1.Metric{Name: m.Name, Provider: m.MinSamples.Provider}, values)
+	if err != nil {
+		return nil, err
+	}
+	return &v1alpha1.MinSamples{Count: m.MinSamples.Count, Provider: asked.Provider}, nil
 }
 
 func substituteStrings(m v1alpha1.Metric, values map[string]string) (v1alpha1.Metric, error) {
@@ -111,7 +142,7 @@ func decode(m v1alpha1.Metric) (any, error) {
 	return tree, nil
 }
 
-// walk applies f to each string value, maps in the order of their keys.
+// walk applies f to each string value and to each key, maps in the order of their keys.
 func walk(tree any, f func(string) (string, error)) (any, error) {
 	var err error
 	switch v := tree.(type) {
@@ -130,12 +161,29 @@ func walk(tree any, f func(string) (string, error)) (any, error) {
 		}
 		sort.Strings(keys)
 		for _, k := range keys {
-			if v[k], err = walk(v[k], f); err != nil {
+			if err = walkEntry(v, k, f); err != nil {
 				return nil, fmt.Errorf("%s: %w", k, err)
 			}
 		}
 	}
 	return tree, nil
+}
+
+func walkEntry(m map[string]any, key string, f func(string) (string, error)) error {
+	value, err := walk(m[key], f)
+	if err != nil {
+		return err
+	}
+	name, err := f(key)
+	if err != nil {
+		return err
+	}
+	if _, taken := m[name]; taken && name != key {
+		return errSameKey
+	}
+	delete(m, key)
+	m[name] = value
+	return nil
 }
 
 func inText(s string, values map[string]string) (string, error) {

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"time"
 
@@ -48,6 +49,7 @@ func Prepare(spec v1alpha1.AnalysisRunSpec) (Prepared, error) {
 			ps.add(path+".name", "metric %q is there twice", m.Name)
 		}
 		seen[m.Name] = true
+		checkBaselineArgs(m, path, &ps)
 		entry := prepared{name: m.Name, retention: defaultRetention}
 		resolved, err := Substitute(m, standIns)
 		if err != nil {
@@ -144,14 +146,33 @@ func (p Prepared) Retention(index int) int { return p.metrics[index].retention }
 // Metric is the metric of a task with its arguments put in. Secrets holds the
 // values of those that are in Secrets, by the name of the argument.
 func (p Prepared) Metric(index int, secrets map[string]string) (v1alpha1.Metric, error) {
+	return Substitute(p.spec.Metrics[index], p.with(secrets))
+}
+
+func (p Prepared) with(secrets map[string]string) map[string]string {
 	values := make(map[string]string, len(p.values)+len(secrets))
-	for k, v := range p.values {
-		values[k] = v
+	maps.Copy(values, p.values)
+	maps.Copy(values, secrets)
+	return values
+}
+
+// Baseline is the metric of a task as it is asked for its baseline: with the arguments
+// of the baseline put in. Secrets as for Metric. The metric must have a baseline.
+func (p Prepared) Baseline(index int, secrets map[string]string) (v1alpha1.Metric, error) {
+	values := p.with(secrets)
+	resolved, err := Substitute(p.spec.Metrics[index], values)
+	if err != nil {
+		return resolved, err
 	}
-	for k, v := range secrets {
-		values[k] = v
+	for _, arg := range resolved.Baseline.Args {
+		values[arg.Name] = arg.Value
 	}
-	return Substitute(p.spec.Metrics[index], values)
+	asked := v1alpha1.Metric{Name: resolved.Name, Provider: p.spec.Metrics[index].Provider}
+	asked, err = Substitute(asked, values)
+	if err != nil {
+		return asked, fmt.Errorf("baseline: %w", err)
+	}
+	return asked, nil
 }
 
 // limits of a metric. Counts are of measurements.

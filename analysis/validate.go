@@ -46,6 +46,7 @@ func ValidateSpec(spec v1alpha1.AnalysisTemplateSpec, path string) []Problem {
 			ps.add(field+".name", "metric %q is there twice", m.Name)
 		}
 		seen[m.Name] = true
+		checkBaselineArgs(m, field, &ps)
 		ps = append(ps, validateDefaulted(m, field, values)...)
 	}
 	return ps
@@ -87,6 +88,7 @@ func checkMetric(m v1alpha1.Metric, path string, c completeness, ps *problems) {
 	checkProvider(m, path, c, ps)
 	checkConditions(m, path, c, ps)
 	checkLimits(m, path, c, ps)
+	checkSampling(m, path, c, ps)
 }
 
 func checkProvider(m v1alpha1.Metric, path string, c completeness, ps *problems) {

@@ -118,9 +118,94 @@ type Metric struct {
 	// +kubebuilder:validation:XIntOrString
 	// +optional
 	ConsecutiveSuccessLimit *intstr.IntOrString `json:"consecutiveSuccessLimit,omitempty"`
+	// NoData decides on a measurement without data (null, an empty list or no series),
+	// of the metric or of its baseline, before the conditions do. Default Condition. Not
+	// for providers that judge for themselves. Ours.
+	// +optional
+	NoData NoDataPolicy `json:"noData,omitempty"`
+	// MinSamples lets a measurement wait until there is enough to measure. Not for
+	// providers that judge for themselves. Ours.
+	// +optional
+	MinSamples *MinSamples `json:"minSamples,omitempty"`
+	// Baseline compares with what another version measures at the same time. Not for
+	// providers that judge for themselves. Ours.
+	// +optional
+	Baseline *Baseline `json:"baseline,omitempty"`
 	// Provider to ask. Exactly one of its fields.
 	Provider MetricProvider `json:"provider"`
 }
+
+// NoDataPolicy is what becomes of a measurement without data.
+// +kubebuilder:validation:Enum=Condition;Fail;Inconclusive;Wait;Pass
+type NoDataPolicy string
+
+// The policies.
+const (
+	// NoDataCondition lets the conditions see the empty value; one that doesn't speak of
+	// absence is an Error then.
+	NoDataCondition NoDataPolicy = "Condition"
+	// NoDataFail is Failed.
+	NoDataFail NoDataPolicy = "Fail"
+	// NoDataInconclusive is Inconclusive.
+	NoDataInconclusive NoDataPolicy = "Inconclusive"
+	// NoDataWait asks again after the metric's interval, or 10 s without one, until there
+	// is data or the run is ended.
+	NoDataWait NoDataPolicy = "Wait"
+	// NoDataPass is Successful.
+	NoDataPass NoDataPolicy = "Pass"
+)
+
+// MinSamples is how much there must be to measure. Below it the measurement waits, and
+// the metric's own provider isn't asked.
+type MinSamples struct {
+	// Count of samples, such as requests, at least 1.
+	// +kubebuilder:validation:Minimum=1
+	Count int64 `json:"count"`
+	// Provider that counts them: a number, or a list of numbers, which are added up. No
+	// data is 0. Exactly one of its fields, and none that judges for itself.
+	Provider MetricProvider `json:"provider"`
+}
+
+// Baseline is a second question: the metric's own, with other arguments. The conditions
+// see the outcome of the comparison as result; both values are kept with the measurement.
+type Baseline struct {
+	// Args replace the metric's arguments in the question for the baseline, such as the
+	// hash of the new version by {{args.stable-hash}}. At least one of them must be used
+	// by the provider: otherwise both questions are the same.
+	// +kubebuilder:validation:MinItems=1
+	Args []BaselineArgument `json:"args"`
+	// Comparison of the two. Default Ratio.
+	// +optional
+	Comparison Comparison `json:"comparison,omitempty"`
+}
+
+// BaselineArgument is an argument with another value for the baseline.
+type BaselineArgument struct {
+	// Name of an argument that the metric's provider uses.
+	Name string `json:"name"`
+	// Value, which may hold {{args.name}}.
+	Value string `json:"value"`
+}
+
+// Comparison is how a value and its baseline are compared.
+// +kubebuilder:validation:Enum=Ratio;Difference;MannWhitneyU
+type Comparison string
+
+// The comparisons. Ratio and Difference want one number on both sides; with a baseline
+// of 0 a ratio is infinite, or not a number if both are.
+const (
+	// ComparisonRatio gives result as value / baseline.
+	ComparisonRatio Comparison = "Ratio"
+	// ComparisonDifference gives result as value - baseline.
+	ComparisonDifference Comparison = "Difference"
+	// ComparisonMannWhitneyU tests whether the values of two series, such as those of a
+	// range query, tend to be larger on one side (H. B. Mann, D. R. Whitney, 1947). result
+	// is a map: result.p is the two-sided p-value, result.greater the p-value that the new
+	// version's are larger and result.less that they are smaller; result.median and
+	// result.baselineMedian, result.count and result.baselineCount describe both sides.
+	ComparisonMannWhitneyU Comparison = "MannWhitneyU"
+)
+
 
 // DryRun names metrics that don't decide.
 type DryRun struct {
