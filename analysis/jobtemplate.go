@@ -47,9 +47,12 @@ func readJob(m v1alpha1.JobMetric, path string, c completeness, ps *problems) Jo
 			}
 		}
 	}
+	found := len(*ps)
 	spec, ok := object(m.Spec, path+".spec", ps)
 	if !ok {
-		ps.add(path+".spec", "a Job wants a spec with a template of pods")
+		if len(*ps) == found {
+			ps.add(path+".spec", "a Job wants a spec with a template of pods")
+		}
 		return t
 	}
 	t.Spec = spec
