@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
@@ -295,6 +296,11 @@ func authenticated(a v1alpha1.Authentication) func(*v1alpha1.AnalysisRunSpec) {
 	return func(s *v1alpha1.AnalysisRunSpec) { s.Metrics[0].Provider.Prometheus.Authentication = &a }
 }
 
+// asking has the first metric ask a URL.
+func asking(m v1alpha1.WebMetric) func(*v1alpha1.AnalysisRunSpec) {
+	return func(s *v1alpha1.AnalysisRunSpec) { s.Metrics[0].Provider = v1alpha1.MetricProvider{Web: &m} }
+}
+
 func TestPrepareRefuses(t *testing.T) {
 	number := intstr.FromInt32
 	text := intstr.FromString
@@ -312,9 +318,17 @@ func TestPrepareRefuses(t *testing.T) {
 		"bad failure":   {func(s *v1alpha1.AnalysisRunSpec) { s.Metrics[0].FailureCondition = "1" }, "spec.metrics[0].failureCondition", "not a bool"},
 		"no provider":   {func(s *v1alpha1.AnalysisRunSpec) { s.Metrics[0].Provider = v1alpha1.MetricProvider{} }, "spec.metrics[0].provider", "none is given"},
 		"two providers": {func(s *v1alpha1.AnalysisRunSpec) { s.Metrics[0].Provider.Web = &v1alpha1.WebMetric{} }, "spec.metrics[0].provider", "prometheus and web"},
-		"web": {func(s *v1alpha1.AnalysisRunSpec) {
-			s.Metrics[0].Provider = v1alpha1.MetricProvider{Web: &v1alpha1.WebMetric{}}
-		}, "spec.metrics[0].provider.web", "provider web is not built yet"},
+		"plugin": {func(s *v1alpha1.AnalysisRunSpec) {
+			s.Metrics[0].Provider = v1alpha1.MetricProvider{Plugin: map[string]runtime.RawExtension{"a/b": {Raw: []byte("{}")}}}
+		}, "spec.metrics[0].provider.plugin", "provider plugin is not built yet"},
+		"web URL":     {asking(v1alpha1.WebMetric{URL: "h/x"}), "spec.metrics[0].provider.web.url", "http://"},
+		"web method":  {asking(v1alpha1.WebMetric{URL: "http://h", Method: "get"}), "spec.metrics[0].provider.web.method", "GET, POST and PUT"},
+		"web body":    {asking(v1alpha1.WebMetric{URL: "http://h", Body: "a"}), "spec.metrics[0].provider.web.method", "POST and PUT"},
+		"web bodies":  {asking(v1alpha1.WebMetric{URL: "http://h", Method: "PUT", Body: "a", JSONBody: &runtime.RawExtension{Raw: []byte("{}")}}), "spec.metrics[0].provider.web.jsonBody", "contradict"},
+		"web timeout": {asking(v1alpha1.WebMetric{URL: "http://h", TimeoutSeconds: -1}), "spec.metrics[0].provider.web.timeoutSeconds", "at least 1"},
+		"web path":    {asking(v1alpha1.WebMetric{URL: "http://h", JSONPath: "$.a"}), "spec.metrics[0].provider.web.jsonPath", "braces"},
+		"web header":  {asking(v1alpha1.WebMetric{URL: "http://h", Headers: []v1alpha1.WebMetricHeader{{}}}), "spec.metrics[0].provider.web.headers[0].key", "name"},
+		"web for AWS": {asking(v1alpha1.WebMetric{URL: "http://h", Authentication: &v1alpha1.Authentication{Sigv4: &v1alpha1.Sigv4Config{}}}), "spec.metrics[0].provider.web.authentication.sigv4", "AWS"},
 		"job": {func(s *v1alpha1.AnalysisRunSpec) {
 			s.Metrics[0].Provider, s.Metrics[0].SuccessCondition = v1alpha1.MetricProvider{Job: &v1alpha1.JobMetric{}}, ""
 		}, "spec.metrics[0].provider.job.spec", "a spec with a template"},

@@ -53,6 +53,7 @@ func providerFields(p v1alpha1.MetricProvider) []providerField {
 // built are the providers that are carried out.
 var built = map[string]bool{
 	"prometheus": true,
+	"web":        true,
 	"job":        true,
 	"datadog":    true,
 }

@@ -110,6 +110,9 @@ func checkProvider(m v1alpha1.Metric, path string, c completeness, ps *problems)
 	if m.Provider.Prometheus != nil {
 		checkPrometheus(*m.Provider.Prometheus, path+".provider.prometheus", c, ps)
 	}
+	if m.Provider.Web != nil {
+		checkWeb(*m.Provider.Web, path+".provider.web", c, ps)
+	}
 	if m.Provider.Job != nil {
 		readJob(*m.Provider.Job, path+".provider.job", c, ps)
 	}
@@ -142,6 +145,9 @@ func checkPrometheus(p v1alpha1.PrometheusMetric, path string, c completeness, p
 		ps.add(path+".timeout", "the timeout is %d seconds: at least 1 is wanted", *p.Timeout)
 	}
 	checkRequest(p.Headers, p.Authentication, path, c, ps)
+	if p.Authentication != nil && p.Authentication.Sigv4 != nil {
+		ps.add(path+".authentication.sigv4", "authentication.sigv4 is not built yet")
+	}
 	if r := p.RangeQuery; r != nil {
 		checkRange(*r, path+".rangeQuery", c, ps)
 	}

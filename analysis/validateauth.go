@@ -43,9 +43,6 @@ func givenAuthentication(a v1alpha1.Authentication) []string {
 }
 
 func checkAuthentication(a v1alpha1.Authentication, path string, c completeness, ps *problems) {
-	if a.Sigv4 != nil {
-		ps.add(path+".sigv4", "authentication.sigv4 is not built yet")
-	}
 	if o := a.OAuth2; o != nil {
 		checkURL(o.TokenURL, path+".oauth2.tokenUrl", c, ps)
 		if o.ClientID == "" {

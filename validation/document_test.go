@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/fluxcd/pkg/apis/meta"
 
@@ -190,8 +191,8 @@ func TestAnalysisTemplate(t *testing.T) {
 		"nothing":              {v1alpha1.AnalysisTemplateSpec{}, []string{"spec.metrics"}},
 		"only other templates": {v1alpha1.AnalysisTemplateSpec{Templates: []v1alpha1.AnalysisTemplateRef{{TemplateName: "a"}}}, nil},
 		"provider not built": {metric(func(m *v1alpha1.Metric) {
-			m.Provider = v1alpha1.MetricProvider{Web: &v1alpha1.WebMetric{URL: "http://h"}}
-		}), []string{"spec.metrics[0].provider.web"}},
+			m.Provider = v1alpha1.MetricProvider{Plugin: map[string]runtime.RawExtension{"a/b": {Raw: []byte("{}")}}}
+		}), []string{"spec.metrics[0].provider.plugin"}},
 		"bad condition": {metric(func(m *v1alpha1.Metric) { m.SuccessCondition = "result[" }), []string{"spec.metrics[0].successCondition"}},
 		"bad interval":  {metric(func(m *v1alpha1.Metric) { m.Interval = "often" }), []string{"spec.metrics[0]"}},
 		"argument without names": {with(func(s *v1alpha1.AnalysisTemplateSpec) {

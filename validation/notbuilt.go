@@ -49,7 +49,6 @@ var notBuiltGitSync = []unbuilt{
 
 // notBuiltMetrics lists the fields of the metrics of templates and runs.
 var notBuiltMetrics = []unbuilt{
-	{path: "spec.metrics[].provider.web"},
 	{path: "spec.metrics[].provider.newRelic"},
 	{path: "spec.metrics[].provider.wavefront"},
 	{path: "spec.metrics[].provider.cloudWatch"},
@@ -59,6 +58,7 @@ var notBuiltMetrics = []unbuilt{
 	{path: "spec.metrics[].provider.kayenta"},
 	{path: "spec.metrics[].provider.plugin"},
 	{path: "spec.metrics[].provider.prometheus.authentication.sigv4"},
+	{path: "spec.metrics[].provider.web.authentication.sigv4"},
 }
 
 // refuse adds a problem for each field of spec that is set and listed.

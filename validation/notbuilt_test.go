@@ -59,6 +59,9 @@ var builtMetric = []string{"spec.metrics[].name", "spec.metrics[].interval", "sp
 	"spec.metrics[].provider.datadog.interval", "spec.metrics[].provider.datadog.query", "spec.metrics[].provider.datadog.queries", "spec.metrics[].provider.datadog.formula",
 	"spec.metrics[].provider.datadog.apiVersion", "spec.metrics[].provider.datadog.aggregator", "spec.metrics[].provider.datadog.requestTimeout",
 	"spec.metrics[].provider.datadog.secretRef.name", "spec.metrics[].provider.datadog.secretRef.namespaced",
+	"spec.metrics[].provider.web.method", "spec.metrics[].provider.web.url", "spec.metrics[].provider.web.headers[].key", "spec.metrics[].provider.web.headers[].value", "spec.metrics[].provider.web.body", "spec.metrics[].provider.web.timeoutSeconds",
+	"spec.metrics[].provider.web.jsonPath", "spec.metrics[].provider.web.insecure", "spec.metrics[].provider.web.jsonBody", "spec.metrics[].provider.web.authentication.basicAuth.username", "spec.metrics[].provider.web.authentication.basicAuth.password",
+	"spec.metrics[].provider.web.authentication.oauth2.tokenUrl", "spec.metrics[].provider.web.authentication.oauth2.clientId", "spec.metrics[].provider.web.authentication.oauth2.clientSecret", "spec.metrics[].provider.web.authentication.oauth2.scopes[]",
 	"spec.args[].name", "spec.args[].value", "spec.args[].valueFrom.secretKeyRef.name", "spec.args[].valueFrom.secretKeyRef.key", "spec.args[].valueFrom.fieldRef.fieldPath",
 	"spec.dryRun[].metricName", "spec.measurementRetention[].metricName", "spec.measurementRetention[].limit"}
 

@@ -18,6 +18,7 @@ import (
 	"github.com/pushback-dev/pushback/analysis/job"
 	"github.com/pushback-dev/pushback/analysis/prometheus"
 	"github.com/pushback-dev/pushback/analysis/providersecret"
+	"github.com/pushback-dev/pushback/analysis/web"
 	"github.com/pushback-dev/pushback/internal/egress"
 	"github.com/pushback-dev/pushback/reconciler/analysisrun"
 )
@@ -33,6 +34,7 @@ func setUpAnalysis(mgr ctrl.Manager, s settings) error {
 	}
 	providers := map[string]analysis.Provider{
 		"prometheus": prometheus.New(prometheus.Options{DefaultAddress: s.prometheusAddress, Egress: policy}),
+		"web":        web.New(web.Options{Egress: policy}),
 		"job":        job.New(job.Options{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}),
 	}
 	secrets := providersecret.Finder{Read: secretReader(mgr.GetAPIReader()), Shared: shared}

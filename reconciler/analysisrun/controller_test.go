@@ -260,11 +260,11 @@ func TestConditions(t *testing.T) {
 
 func TestInvalidSpecIsAnError(t *testing.T) {
 	m := metric("m")
-	m.Provider = v1alpha1.MetricProvider{Web: &v1alpha1.WebMetric{URL: "http://x"}}
+	m.Provider = v1alpha1.MetricProvider{Plugin: map[string]runtime.RawExtension{"a/b": {Raw: []byte("{}")}}}
 	l := newLab(t, always(1.0), newRun(m))
 	l.play(5)
 	status := l.run().Status
-	if status.Phase != v1alpha1.AnalysisPhaseError || !strings.Contains(status.Message, "provider web is not built yet") || status.CompletedAt == nil {
+	if status.Phase != v1alpha1.AnalysisPhaseError || !strings.Contains(status.Message, "provider plugin is not built yet") || status.CompletedAt == nil {
 		t.Errorf("got %s %q", status.Phase, status.Message)
 	}
 	if len(l.provider.asked) > 0 {
