@@ -56,6 +56,7 @@ var built = map[string]bool{
 	"web":        true,
 	"job":        true,
 	"datadog":    true,
+	"graphite":   true,
 }
 
 // judging are the providers with a verdict of their own, which need no condition.

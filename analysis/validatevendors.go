@@ -13,6 +13,9 @@ func checkVendors(p v1alpha1.MetricProvider, path string, c completeness, ps *pr
 	if p.Datadog != nil {
 		checkDatadog(*p.Datadog, path+".datadog", c, ps)
 	}
+	if p.Graphite != nil {
+		checkGraphite(*p.Graphite, path+".graphite", c, ps)
+	}
 }
 
 // datadogAggregators are those of Datadog's API v2.
@@ -64,5 +67,15 @@ func checkSpan(s v1alpha1.DurationString, path string, c completeness, ps *probl
 		ps.add(path, "%v", err)
 	} else if d == 0 {
 		ps.add(path, "the duration is 0: a positive one is wanted")
+	}
+}
+
+func checkGraphite(p v1alpha1.GraphiteMetric, path string, c completeness, ps *problems) {
+	checkURL(p.Address, path+".address", c, ps)
+	if c == partial && placeholder.MatchString(p.Query) {
+		return
+	}
+	if _, err := GraphiteParameters(p.Query); err != nil {
+		ps.add(path+".query", "%v", err)
 	}
 }

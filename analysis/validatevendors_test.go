@@ -52,3 +52,20 @@ func TestDatadogSettings(t *testing.T) {
 		})
 	}
 }
+
+func TestGraphiteSettings(t *testing.T) {
+	for name, tc := range map[string]struct{ address, query, want string }{
+		"good":                    {"http://graphite", "target=a&from=-5min", ""},
+		"placeholders":            {"{{args.address}}", "{{args.query}}", ""},
+		"no address":              {"", "target=a", "address"},
+		"an address of no scheme": {"graphite:80", "target=a", "address"},
+		"no target":               {"http://graphite", "a", "query"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := v1alpha1.Metric{Name: "m", SuccessCondition: "result[0] < 1", Provider: v1alpha1.MetricProvider{Graphite: &v1alpha1.GraphiteMetric{Address: tc.address, Query: tc.query}}}
+			if got := strings.TrimPrefix(strings.Join(fieldsOf(m), " "), "m.provider.graphite."); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

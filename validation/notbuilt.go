@@ -52,7 +52,6 @@ var notBuiltMetrics = []unbuilt{
 	{path: "spec.metrics[].provider.newRelic"},
 	{path: "spec.metrics[].provider.wavefront"},
 	{path: "spec.metrics[].provider.cloudWatch"},
-	{path: "spec.metrics[].provider.graphite"},
 	{path: "spec.metrics[].provider.influxdb"},
 	{path: "spec.metrics[].provider.skywalking"},
 	{path: "spec.metrics[].provider.kayenta"},

@@ -29,12 +29,12 @@ func (f *failure) Unwrap() error { return f.cause }
 
 // known are the causes that callers branch on. Everything else stays out of reach: an
 // error of net/url shows the whole URL, with the query and perhaps a password.
-var known = []error{context.Canceled, context.DeadlineExceeded, ErrTooLarge, ErrRedirect, egress.ErrRefused, ErrNoToken}
+var known = []error{context.Canceled, context.DeadlineExceeded, ErrTooLarge, ErrRedirect, egress.ErrRefused, ErrNoToken, ErrBadAddress}
 
 // PlainError is an error for people: "<provider>: <what happened>", without a secret,
 // without the URL and with at most 1 KiB of a server's words. The causes that callers
 // branch on can be found with errors.Is: context.Canceled, context.DeadlineExceeded,
-// ErrTooLarge, ErrRedirect, egress.ErrRefused and ErrNoToken. Timeout is told where it was exceeded.
+// ErrTooLarge, ErrRedirect, egress.ErrRefused, ErrNoToken and ErrBadAddress. Timeout is told where it was exceeded.
 func PlainError(provider string, err error, timeout time.Duration, r analysis.Redactor) error {
 	f := &failure{text: provider + ": " + Words(describe(err, timeout), r)}
 	for _, cause := range known {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pushback-dev/pushback/analysis"
 	"github.com/pushback-dev/pushback/analysis/datadog"
+	"github.com/pushback-dev/pushback/analysis/graphite"
 	"github.com/pushback-dev/pushback/analysis/providersecret"
 	"github.com/pushback-dev/pushback/internal/egress"
 )
@@ -23,7 +24,8 @@ import (
 // metric, by the names of their fields.
 func vendors(secrets providersecret.Finder, policy egress.Policy, getenv func(string) string) map[string]analysis.Provider {
 	return map[string]analysis.Provider{
-		"datadog": datadog.New(datadog.Options{Secrets: secrets, Environment: datadogKeys(getenv), Egress: policy}),
+		"datadog":  datadog.New(datadog.Options{Secrets: secrets, Environment: datadogKeys(getenv), Egress: policy}),
+		"graphite": graphite.New(graphite.Options{Egress: policy}),
 	}
 }
 
