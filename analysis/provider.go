@@ -57,6 +57,7 @@ var built = map[string]bool{
 	"job":        true,
 	"datadog":    true,
 	"graphite":   true,
+	"newRelic":   true,
 }
 
 // judging are the providers with a verdict of their own, which need no condition.

@@ -13,6 +13,9 @@ func checkVendors(p v1alpha1.MetricProvider, path string, c completeness, ps *pr
 	if p.Datadog != nil {
 		checkDatadog(*p.Datadog, path+".datadog", c, ps)
 	}
+	if p.NewRelic != nil {
+		checkNewRelic(*p.NewRelic, path+".newRelic", ps)
+	}
 	if p.Graphite != nil {
 		checkGraphite(*p.Graphite, path+".graphite", c, ps)
 	}
@@ -77,5 +80,14 @@ func checkGraphite(p v1alpha1.GraphiteMetric, path string, c completeness, ps *p
 	}
 	if _, err := GraphiteParameters(p.Query); err != nil {
 		ps.add(path+".query", "%v", err)
+	}
+}
+
+func checkNewRelic(p v1alpha1.NewRelicMetric, path string, ps *problems) {
+	if strings.TrimSpace(p.Query) == "" {
+		ps.add(path+".query", "there is no query")
+	}
+	if p.Timeout != nil && *p.Timeout < 1 {
+		ps.add(path+".timeout", "the timeout is %d seconds: at least 1 is wanted", *p.Timeout)
 	}
 }

@@ -53,6 +53,27 @@ func TestDatadogSettings(t *testing.T) {
 	}
 }
 
+func TestNewRelicSettings(t *testing.T) {
+	seconds := func(n int64) *int64 { return &n }
+	for name, tc := range map[string]struct {
+		metric v1alpha1.NewRelicMetric
+		want   string
+	}{
+		"good":           {v1alpha1.NewRelicMetric{Query: "q", Timeout: seconds(10)}, ""},
+		"no query":       {v1alpha1.NewRelicMetric{Query: " "}, "query"},
+		"timeout of 0":   {v1alpha1.NewRelicMetric{Query: "q", Timeout: seconds(0)}, "timeout"},
+		"below nothing":  {v1alpha1.NewRelicMetric{Query: "q", Timeout: seconds(-1)}, "timeout"},
+		"only a profile": {v1alpha1.NewRelicMetric{Profile: "p"}, "query"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := v1alpha1.Metric{Name: "m", SuccessCondition: "result.a < 1", Provider: v1alpha1.MetricProvider{NewRelic: &tc.metric}}
+			if got := strings.TrimPrefix(strings.Join(fieldsOf(m), " "), "m.provider.newRelic."); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestGraphiteSettings(t *testing.T) {
 	for name, tc := range map[string]struct{ address, query, want string }{
 		"good":                    {"http://graphite", "target=a&from=-5min", ""},

@@ -49,7 +49,6 @@ var notBuiltGitSync = []unbuilt{
 
 // notBuiltMetrics lists the fields of the metrics of templates and runs.
 var notBuiltMetrics = []unbuilt{
-	{path: "spec.metrics[].provider.newRelic"},
 	{path: "spec.metrics[].provider.wavefront"},
 	{path: "spec.metrics[].provider.cloudWatch"},
 	{path: "spec.metrics[].provider.influxdb"},

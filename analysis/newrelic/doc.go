@@ -1,0 +1,19 @@
+// Package newrelic asks New Relic by NRQL over NerdGraph, its GraphQL API. It parses and
+// returns values; no threshold, count or limit is known here.
+//
+// One row gives a map, several (FACET, TIMESERIES) give the list of their maps in the
+// server's order, and none gives an empty list. The fields are named as NerdGraph names
+// them, such as "average.duration", or by AS. Values keep their JSON types, so that null
+// is nil. JSON has no NaN and no infinities.
+//
+// The account and the key come from the Secret that profile names, else from the Secret
+// "newrelic", with Argo's keys personal-api-key, account-id, region and
+// base-url-nerdgraph. A key base-url-rest is Argo's too, and not needed: NRQL is asked of
+// NerdGraph alone.
+//
+// Plain HTTP stands in for New Relic's client, which makes an http.Client of its own
+// (that follows redirects anywhere with the key in a header of its own, and asks three
+// times by itself) and takes a JavaScript engine along.
+//
+// It imports no Kubernetes client and no controller.
+package newrelic
