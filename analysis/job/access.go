@@ -40,7 +40,7 @@ func (p *Provider) read(ctx context.Context, q analysis.Query, id string) (*batc
 	case err != nil:
 		return nil, fmt.Errorf("reading Job %s/%s: %w", q.Namespace, Name(id, q.Metric), err)
 	case !ours(job, q.Run, id):
-		return nil, fmt.Errorf("Job %s/%s: %w", q.Namespace, job.Name, ErrForeign)
+		return nil, fmt.Errorf("job %s/%s: %w", q.Namespace, job.Name, ErrForeign)
 	}
 	return job, nil
 }

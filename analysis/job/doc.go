@@ -12,8 +12,8 @@
 //
 // A Job that can't start is told of in the measurement's message, and is Inconclusive in
 // the end, because it says nothing of the release: after 5 minutes when an image can't be
-// pulled or a container can't be configured, after 15 minutes when there is no pod or no
-// place for one, after an hour when it is suspended. It is Inconclusive too when its own
+// pulled or a container can't be configured, after 15 minutes when there is no pod, no
+// place for one or no quota, after an hour when it is suspended. It is Inconclusive too when its own
 // deadline comes first. A Job that somebody deletes while it runs is an Error.
 //
 // Jobs of measurements that the run doesn't keep any more are deleted. No Secret is read

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -34,10 +35,16 @@ func words(q analysis.Query, err error) string {
 func refused(q analysis.Query, err error) error {
 	for _, known := range []error{context.Canceled, context.DeadlineExceeded, ErrForeign} {
 		if errors.Is(err, known) {
-			return fmt.Errorf("Job %s/%s: %w", q.Namespace, Name(q.ID, q.Metric), known)
+			return fmt.Errorf("job %s/%s: %w", q.Namespace, Name(q.ID, q.Metric), known)
 		}
 	}
 	return fmt.Errorf("%w: %s", ErrRefused, words(q, err))
+}
+
+// overQuota says that the namespace has as many Jobs as it may have, which passes. The
+// API server says that in words alone.
+func overQuota(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
 }
 
 // unreachable says that the API server gave no answer, or one that says no more than to

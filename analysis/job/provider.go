@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -70,7 +71,7 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, prior analysis
 	case job == nil && prior[UIDMetadata] == "":
 		return p.create(ctx, q, prior)
 	case job == nil || prior[UIDMetadata] != "" && prior[UIDMetadata] != string(job.UID):
-		return nil, fmt.Errorf("Job %s/%s: %w", q.Namespace, Name(q.ID, q.Metric), ErrDeleted)
+		return nil, fmt.Errorf("job %s/%s: %w", q.Namespace, Name(q.ID, q.Metric), ErrDeleted)
 	}
 	return p.follow(ctx, q, prior, job)
 }
@@ -110,6 +111,9 @@ func (p *Provider) create(ctx context.Context, q analysis.Query, prior analysis.
 	case unreachable(err):
 		// It may have been made, so the next call looks for it.
 		return p.unread(q, prior, err)
+	case overQuota(err):
+		// A dry run doesn't say so.
+		return p.pend(ctx, q, prior, waiting{waitingForPod, "the Job is not made yet: " + err.Error()}, longestPatience)
 	}
 	return nil, refused(q, err)
 }
@@ -120,20 +124,27 @@ func (p *Provider) follow(ctx context.Context, q analysis.Query, prior analysis.
 		return p.verdict(ctx, q, prior, job, ended), nil
 	}
 	if job.DeletionTimestamp != nil {
-		return nil, fmt.Errorf("Job %s/%s: %w", job.Namespace, job.Name, ErrDeleted)
+		return nil, fmt.Errorf("job %s/%s: %w", job.Namespace, job.Name, ErrDeleted)
 	}
-	waits, err := p.waits(ctx, job)
+	waits, err := p.waits(ctx, job, prior)
 	if unreachable(err) {
 		return p.unread(q, prior, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	next := waits.noted(q, handle(q, string(job.UID)), prior)
+	stored := analysis.Handle{UIDMetadata: string(job.UID)}
+	maps.Copy(stored, prior)
+	return p.pend(ctx, q, stored, waits, patience(q.At.Sub(job.CreationTimestamp.Time)))
+}
+
+// pend goes on waiting, or gives up when that has taken too long.
+func (p *Provider) pend(ctx context.Context, q analysis.Query, prior analysis.Handle, waits waiting, after time.Duration) (analysis.Outcome, error) {
+	next := waits.noted(q, handle(q, prior[UIDMetadata]), prior)
 	if waits.outlasted(q, next) {
-		return p.giveUp(ctx, q, next, job, waits)
+		return p.giveUp(ctx, q, next, waits)
 	}
-	return analysis.Pending{Handle: next, Message: next[waitingMetadata], After: patience(q.At.Sub(job.CreationTimestamp.Time))}, nil
+	return analysis.Pending{Handle: next, Message: next[waitingMetadata], After: after}, nil
 }
 
 // unread waits for an API server that doesn't answer: the Job runs on meanwhile, and
@@ -142,7 +153,7 @@ func (p *Provider) unread(q analysis.Query, prior analysis.Handle, cause error) 
 	waits := waiting{kind: waitingForServer, text: "the API server does not answer: " + cause.Error()}
 	next := waits.noted(q, handle(q, prior[UIDMetadata]), prior)
 	if waits.outlasted(q, next) {
-		return nil, fmt.Errorf("Job %s/%s: %w: %s", q.Namespace, Name(q.ID, q.Metric), ErrUnreachable, words(q, cause))
+		return nil, fmt.Errorf("job %s/%s: %w: %s", q.Namespace, Name(q.ID, q.Metric), ErrUnreachable, words(q, cause))
 	}
 	return analysis.Pending{Handle: next, Message: next[waitingMetadata], After: 5 * settle}, nil
 }

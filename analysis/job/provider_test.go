@@ -348,7 +348,7 @@ func (d deleter) Delete(ctx context.Context, o client.Object, options ...client.
 func TestWhatTheServerRefuses(t *testing.T) {
 	const secret = "s3cr3t"
 	for name, cause := range map[string]error{
-		"forbidden": apierrors.NewForbidden(jobs, "x", errors.New("exceeded quota")),
+		"forbidden": apierrors.NewForbidden(jobs, "x", errors.New("a policy says so")),
 		"invalid":   apierrors.NewInvalid(schema.GroupKind{Group: "batch", Kind: "Job"}, "x", nil),
 		"unknown":   apierrors.NewBadRequest(`strict decoding error: unknown field "spec.` + secret + `" ` + strings.Repeat("x", 4096)),
 		"away":      errors.New("dial tcp: connection refused"),

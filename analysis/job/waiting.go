@@ -64,17 +64,17 @@ func (w waiting) outlasted(q analysis.Query, h analysis.Handle) bool {
 }
 
 // giveUp deletes a Job that doesn't start: nobody will look at what it does later.
-func (p *Provider) giveUp(ctx context.Context, q analysis.Query, next analysis.Handle, job *batchv1.Job, w waiting) (analysis.Outcome, error) {
+func (p *Provider) giveUp(ctx context.Context, q analysis.Query, next analysis.Handle, w waiting) (analysis.Outcome, error) {
 	if err := p.remove(ctx, q, onlyRunning); err != nil {
 		next[waitingMetadata] += "; it can't be deleted: " + words(q, err)
 		return analysis.Pending{Handle: next, Message: next[waitingMetadata], After: longestPatience}, nil
 	}
-	text := fmt.Sprintf("Job %s did not start within %s and was deleted: %s", job.Name, limits[w.kind], next[waitingMetadata])
+	text := fmt.Sprintf("Job %s did not start within %s, and is not waited for any more: %s", next[NameMetadata], limits[w.kind], next[waitingMetadata])
 	return analysis.Sample{Verdict: v1alpha1.AnalysisPhaseInconclusive, Message: text, Metadata: handle(q, "")}, nil
 }
 
 // waits says what keeps an unfinished Job from getting on.
-func (p *Provider) waits(ctx context.Context, job *batchv1.Job) (waiting, error) {
+func (p *Provider) waits(ctx context.Context, job *batchv1.Job, prior analysis.Handle) (waiting, error) {
 	if s := job.Spec.Suspend; s != nil && *s {
 		return waiting{waitingForPerson, fmt.Sprintf("Job %s is suspended: set its spec.suspend to false", job.Name)}, nil
 	}
@@ -88,17 +88,22 @@ func (p *Provider) waits(ctx context.Context, job *batchv1.Job) (waiting, error)
 	if len(pods) == 0 && job.Status.Active == 0 && job.Status.Failed == 0 && job.Status.Succeeded == 0 {
 		return waiting{waitingForPod, fmt.Sprintf("Job %s has no pod yet: if none comes, its events say why (quota, a missing service account, an admission webhook)", job.Name)}, nil
 	}
-	return waitsOf(pods), nil
+	return waitsOf(pods, waiting{prior[waitingKindMetadata], prior[waitingMetadata]}), nil
 }
 
 // waitsOf is what the pods of a Job wait for. While one of them works, the Job gets on.
-func waitsOf(pods []corev1.Pod) waiting {
+// Pods that are taken away before they have started, as at a deadline, change nothing in
+// what was waited for before.
+func waitsOf(pods []corev1.Pod, before waiting) waiting {
 	var found waiting
 	for _, pod := range pods {
 		switch {
-		case pod.DeletionTimestamp != nil:
 		case pod.Status.Phase == corev1.PodRunning:
 			return waiting{}
+		case pod.DeletionTimestamp != nil:
+			if found.kind == "" {
+				found = before
+			}
 		case pod.Status.Phase == corev1.PodPending:
 			w, works := waitsOfPod(pod)
 			if works {

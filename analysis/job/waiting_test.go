@@ -1,6 +1,7 @@
 package job
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +60,7 @@ func TestWhatNeverStarts(t *testing.T) {
 				l.later(30 * time.Second)
 			}
 			got := l.sample(handle)
-			if got.Verdict != v1alpha1.AnalysisPhaseInconclusive || !strings.Contains(got.Message, tc.says) || !strings.Contains(got.Message, "was deleted") {
+			if got.Verdict != v1alpha1.AnalysisPhaseInconclusive || !strings.Contains(got.Message, tc.says) || !strings.Contains(got.Message, "not waited for any more") {
 				t.Errorf("got %s %q", got.Verdict, got.Message)
 			}
 			if n := len(l.jobs()); n != 0 {
@@ -198,5 +199,25 @@ func TestWhatIsStoredHoldsNoSecret(t *testing.T) {
 	}
 	if strings.Contains(pending.Message, "hunter2") || !strings.Contains(pending.Message, "[redacted]") {
 		t.Errorf("message %q", pending.Message)
+	}
+}
+
+// A quota that stays full is given up as anything else that never starts.
+func TestAQuotaThatStaysFull(t *testing.T) {
+	l := newLab(t, goodSpec)
+	handle := l.pending(nil).Handle
+	l.fail = func(verb string, _ runtime.Object) (error, bool) {
+		if verb == "create" {
+			return apierrors.NewForbidden(jobs, "x", errors.New("exceeded quota: jobs, requested: count/jobs.batch=1")), false
+		}
+		return nil, false
+	}
+	for range 30 {
+		handle = l.pending(handle).Handle
+		l.later(30 * time.Second)
+	}
+	got := l.sample(handle)
+	if got.Verdict != v1alpha1.AnalysisPhaseInconclusive || !strings.Contains(got.Message, "exceeded quota") || l.created != 0 {
+		t.Errorf("got %s %q with %d made", got.Verdict, got.Message, l.created)
 	}
 }
