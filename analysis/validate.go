@@ -145,9 +145,6 @@ func checkPrometheus(p v1alpha1.PrometheusMetric, path string, c completeness, p
 		ps.add(path+".timeout", "the timeout is %d seconds: at least 1 is wanted", *p.Timeout)
 	}
 	checkRequest(p.Headers, p.Authentication, path, c, ps)
-	if p.Authentication != nil && p.Authentication.Sigv4 != nil {
-		ps.add(path+".authentication.sigv4", "authentication.sigv4 is not built yet")
-	}
 	if r := p.RangeQuery; r != nil {
 		checkRange(*r, path+".rangeQuery", c, ps)
 	}

@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"net/textproto"
+	"regexp"
 	"strings"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
@@ -43,6 +44,9 @@ func givenAuthentication(a v1alpha1.Authentication) []string {
 }
 
 func checkAuthentication(a v1alpha1.Authentication, path string, c completeness, ps *problems) {
+	if s := a.Sigv4; s != nil {
+		checkSigv4(*s, path+".sigv4", c, ps)
+	}
 	if o := a.OAuth2; o != nil {
 		checkURL(o.TokenURL, path+".oauth2.tokenUrl", c, ps)
 		if o.ClientID == "" {
@@ -54,6 +58,28 @@ func checkAuthentication(a v1alpha1.Authentication, path string, c completeness,
 	}
 	if b := a.BasicAuth; b != nil && b.Username == "" && b.Password == "" {
 		ps.add(path+".basicAuth", "basicAuth wants a username or a password")
+	}
+}
+
+// regionForm and roleForm are AWS's. A region becomes part of an address.
+var (
+	regionForm = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
+	roleForm   = regexp.MustCompile(`^arn:[a-z0-9-]+:iam::[0-9]{12}:role/.+$`)
+)
+
+func checkSigv4(s v1alpha1.Sigv4Config, path string, c completeness, ps *problems) {
+	for _, f := range []struct {
+		name, text string
+		form       *regexp.Regexp
+		example    string
+	}{
+		{"region", s.Region, regionForm, "eu-central-1"},
+		{"roleArn", s.RoleARN, roleForm, "arn:aws:iam::123456789012:role/metrics"},
+	} {
+		open := c == partial && placeholder.MatchString(f.text)
+		if f.text != "" && !open && !f.form.MatchString(f.text) {
+			ps.add(path+"."+f.name, "the %s is not written like %s", f.name, f.example)
+		}
 	}
 }
 

@@ -55,7 +55,6 @@ var notBuiltMetrics = []unbuilt{
 	{path: "spec.metrics[].provider.skywalking"},
 	{path: "spec.metrics[].provider.kayenta"},
 	{path: "spec.metrics[].provider.plugin"},
-	{path: "spec.metrics[].provider.prometheus.authentication.sigv4"},
 	{path: "spec.metrics[].provider.web.authentication.sigv4"},
 }
 

@@ -53,6 +53,7 @@ var builtMetric = []string{"spec.metrics[].name", "spec.metrics[].interval", "sp
 	"spec.metrics[].provider.prometheus.insecure", "spec.metrics[].provider.prometheus.headers[].key", "spec.metrics[].provider.prometheus.headers[].value",
 	"spec.metrics[].provider.prometheus.rangeQuery.start", "spec.metrics[].provider.prometheus.rangeQuery.end", "spec.metrics[].provider.prometheus.rangeQuery.step",
 	"spec.metrics[].provider.prometheus.authentication.basicAuth.username", "spec.metrics[].provider.prometheus.authentication.basicAuth.password",
+	"spec.metrics[].provider.prometheus.authentication.sigv4.region", "spec.metrics[].provider.prometheus.authentication.sigv4.profile", "spec.metrics[].provider.prometheus.authentication.sigv4.roleArn",
 	"spec.metrics[].provider.prometheus.authentication.oauth2.tokenUrl", "spec.metrics[].provider.prometheus.authentication.oauth2.clientId",
 	"spec.metrics[].provider.prometheus.authentication.oauth2.clientSecret", "spec.metrics[].provider.prometheus.authentication.oauth2.scopes[]",
 	"spec.metrics[].provider.job.metadata", "spec.metrics[].provider.job.spec",

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/api"
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 
 	"github.com/pushback-dev/pushback/analysis"
+	"github.com/pushback-dev/pushback/analysis/awsauth"
 	"github.com/pushback-dev/pushback/analysis/providerhttp"
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 	"github.com/pushback-dev/pushback/internal/egress"
@@ -36,6 +36,9 @@ type Options struct {
 	DefaultAddress string
 	// Egress decides which addresses may be connected to.
 	Egress egress.Policy
+	// AWS signs for metrics with authentication.sigv4. Nil: Sessions of the provider's
+	// own, with the same egress policy.
+	AWS *awsauth.Sessions
 }
 
 // Provider asks Prometheus. It is safe for concurrent use.
@@ -43,12 +46,16 @@ type Provider struct {
 	defaultAddress string
 	transports     *providerhttp.Transports
 	tokens         *providerhttp.Tokens
+	aws            *awsauth.Sessions
 }
 
 // New makes a Provider.
 func New(o Options) *Provider {
 	transports := providerhttp.New(o.Egress)
-	return &Provider{defaultAddress: o.DefaultAddress, transports: transports, tokens: providerhttp.NewTokens(transports)}
+	if o.AWS == nil {
+		o.AWS = awsauth.NewSessions(awsauth.Options{Egress: o.Egress})
+	}
+	return &Provider{defaultAddress: o.DefaultAddress, transports: transports, tokens: providerhttp.NewTokens(transports), aws: o.AWS}
 }
 
 var _ analysis.Describer = (*Provider)(nil)
@@ -75,13 +82,13 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, _ analysis.Han
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	client, bearer, err := p.client(*metric)
+	asker, err := p.asker(ctx, *metric)
 	if err != nil {
 		return nil, err
 	}
-	text := &textClient{Client: client}
+	text := &textClient{Client: asker.client}
 	answer, warnings, err := ask(ctx, promv1.NewAPI(text), *metric, q.At)
-	redactor := bearer.Redactor(q.Redactor)
+	redactor := asker.redactor(q.Redactor)
 	if text.text != nil {
 		answer, err = text.text, nil
 	}
@@ -93,34 +100,6 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, _ analysis.Han
 		return nil, providerhttp.PlainError("prometheus", err, timeout, redactor)
 	}
 	return analysis.Sample{Value: redactor.RedactValue(value), Metadata: metadata(warnings, redactor)}, nil
-}
-
-func (p *Provider) client(m v1alpha1.PrometheusMetric) (api.Client, *providerhttp.Bearer, error) {
-	address := m.Address
-	if address == "" {
-		address = p.defaultAddress
-	}
-	if address == "" {
-		return nil, nil, ErrNoAddress
-	}
-	origin, err := providerhttp.ParseAddress(address)
-	if err != nil {
-		return nil, nil, err
-	}
-	auth := v1alpha1.Authentication{}
-	if m.Authentication != nil {
-		auth = *m.Authentication
-	}
-	client := p.transports.Client(origin, m.Insecure, providerhttp.Credentials(m.Headers, auth.BasicAuth))
-	bearer, err := p.tokens.Bear(client, origin, auth.OAuth2, m.Insecure)
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := api.NewClient(api.Config{Address: address, Client: client})
-	if err != nil {
-		return nil, nil, providerhttp.ErrBadAddress // its text holds the address, which may hold a password
-	}
-	return c, bearer, nil
 }
 
 // explained has the details of Prometheus's own errors.

@@ -27,14 +27,33 @@ func (f *failure) Error() string { return f.text }
 // Unwrap is what callers branch on; nil when there is nothing.
 func (f *failure) Unwrap() error { return f.cause }
 
+// ErrNoCredentials says that what proves who asks could not be got.
+var ErrNoCredentials = errors.New("no credentials")
+
+// credentialsError is why there are none.
+type credentialsError struct {
+	what  string
+	cause error
+}
+
+// NoCredentials is ErrNoCredentials with the cause. What is for people, such as "no
+// OAuth2 token".
+func NoCredentials(what string, cause error) error { return &credentialsError{what, cause} }
+
+// Error may show a URL; PlainError doesn't.
+func (e *credentialsError) Error() string { return fmt.Sprintf("%s: %v", e.what, e.cause) }
+
+// Unwrap is ErrNoCredentials and the cause.
+func (e *credentialsError) Unwrap() []error { return []error{ErrNoCredentials, e.cause} }
+
 // known are the causes that callers branch on. Everything else stays out of reach: an
 // error of net/url shows the whole URL, with the query and perhaps a password.
-var known = []error{context.Canceled, context.DeadlineExceeded, ErrTooLarge, ErrRedirect, egress.ErrRefused, ErrNoToken, ErrBadAddress}
+var known = []error{context.Canceled, context.DeadlineExceeded, ErrTooLarge, ErrRedirect, egress.ErrRefused, ErrNoCredentials, ErrBadAddress}
 
 // PlainError is an error for people: "<provider>: <what happened>", without a secret,
 // without the URL and with at most 1 KiB of a server's words. The causes that callers
 // branch on can be found with errors.Is: context.Canceled, context.DeadlineExceeded,
-// ErrTooLarge, ErrRedirect, egress.ErrRefused, ErrNoToken and ErrBadAddress. Timeout is told where it was exceeded.
+// ErrTooLarge, ErrRedirect, egress.ErrRefused, ErrNoCredentials and ErrBadAddress. Timeout is told where it was exceeded.
 func PlainError(provider string, err error, timeout time.Duration, r analysis.Redactor) error {
 	f := &failure{text: provider + ": " + Words(describe(err, timeout), r)}
 	for _, cause := range known {
@@ -51,10 +70,10 @@ func Words(s string, r analysis.Redactor) string { return analysis.Truncate(r.Re
 
 func describe(err error, timeout time.Duration) string {
 	var request *url.Error
-	var token *tokenError
+	var credentials *credentialsError
 	switch {
-	case errors.As(err, &token):
-		return fmt.Sprintf("%v: %s", ErrNoToken, describe(token.cause, timeout))
+	case errors.As(err, &credentials):
+		return credentials.what + ": " + describe(credentials.cause, timeout)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("no answer in time (timeout %s)", timeout)
 	case errors.As(err, &request):

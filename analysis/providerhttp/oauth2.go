@@ -2,7 +2,6 @@ package providerhttp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -20,10 +19,8 @@ const (
 	maxGrants = 512
 	// unknownLife is how long a token is used that doesn't say when it expires.
 	unknownLife = 5 * time.Minute
+	noToken     = "no OAuth2 token"
 )
-
-// ErrNoToken says that an OAuth2 token endpoint gave no token.
-var ErrNoToken = errors.New("no OAuth2 token")
 
 // Tokens get access tokens by OAuth2 client credentials (RFC 6749, 4.4) and keep each
 // until 10 s before it expires, or for 5 minutes if it doesn't say when. They are safe
@@ -81,13 +78,13 @@ func (t *Tokens) grantOf(c v1alpha1.OAuth2Config, insecure bool) (*grant, error)
 }
 
 // token is the kept one, or a new one if there is none, if it has expired or if it is
-// the refused one. One is got at a time. Errors: *tokenError.
+// the refused one. One is got at a time. Errors: ErrNoCredentials.
 func (g *grant) token(ctx context.Context, now func() time.Time, refused string) (*oauth2.Token, error) {
 	var k kept
 	select {
 	case k = <-g.turn:
 	case <-ctx.Done():
-		return nil, &tokenError{ctx.Err()}
+		return nil, NoCredentials(noToken, ctx.Err())
 	}
 	defer func() { g.turn <- k }()
 	if k.token.Valid() && k.token.AccessToken != refused && (k.until.IsZero() || now().Before(k.until)) {
@@ -96,7 +93,7 @@ func (g *grant) token(ctx context.Context, now func() time.Time, refused string)
 	token, err := g.config.Token(context.WithValue(ctx, oauth2.HTTPClient, g.client))
 	if err != nil {
 		k = kept{}
-		return nil, &tokenError{err}
+		return nil, NoCredentials(noToken, err)
 	}
 	k = kept{token: token}
 	if token.Expiry.IsZero() {
@@ -104,12 +101,3 @@ func (g *grant) token(ctx context.Context, now func() time.Time, refused string)
 	}
 	return token, nil
 }
-
-// tokenError is why there is no token.
-type tokenError struct{ cause error }
-
-// Error may show the endpoint's URL; PlainError doesn't.
-func (e *tokenError) Error() string { return fmt.Sprintf("%v: %v", ErrNoToken, e.cause) }
-
-// Unwrap is ErrNoToken and the cause.
-func (e *tokenError) Unwrap() []error { return []error{ErrNoToken, e.cause} }

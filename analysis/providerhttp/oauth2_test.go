@@ -186,7 +186,7 @@ func TestTokenEndpoint(t *testing.T) {
 		"denied":     {egress.Policy{Deny: []netip.AddrPort{denied}}, i.config(), egress.ErrRefused, "no OAuth2 token"},
 		"redirect":   {egress.Policy{}, &v1alpha1.OAuth2Config{TokenURL: redirect.URL, ClientID: "me", ClientSecret: "pass/word"}, ErrRedirect, "no OAuth2 token"},
 		"no URL":     {egress.Policy{}, &v1alpha1.OAuth2Config{TokenURL: "idp/token"}, ErrBadAddress, "tokenUrl"},
-		"refused":    {egress.Policy{}, wrong, ErrNoToken, "invalid_client"},
+		"refused":    {egress.Policy{}, wrong, ErrNoCredentials, "invalid_client"},
 		"link-local": {egress.Policy{}, &v1alpha1.OAuth2Config{TokenURL: "http://169.254.169.254/token"}, egress.ErrRefused, "link-local"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -239,7 +239,7 @@ func TestTokenEndpointThatHangs(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if _, err := client.Do(req); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoToken) {
+			if _, err := client.Do(req); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoCredentials) {
 				t.Errorf("got %v, want DeadlineExceeded for a token", err)
 			}
 		})

@@ -68,6 +68,27 @@ func (t *Transports) Client(origin *url.URL, insecure bool, sign Sign) *http.Cli
 	return &http.Client{Transport: signed{next: base, origin: origin, sign: sign}, CheckRedirect: sameHost(origin)}
 }
 
+// Guarded is a client for addresses that no user names, such as those of a vendor's
+// API. A redirect to another host is refused (ErrRedirect), and at most 10 MiB of an
+// answer are read (ErrTooLarge).
+func (t *Transports) Guarded() *http.Client {
+	return &http.Client{Transport: signed{next: t.verified}, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		return sameHost(via[0].URL)(req, via)
+	}}
+}
+
+// All signs with each, in this order.
+func All(signs ...Sign) Sign {
+	return func(req *http.Request) error {
+		for _, sign := range signs {
+			if err := sign(req); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
 // ParseAddress reads an address of HTTP or HTTPS with a host. Errors: ErrBadAddress.
 func ParseAddress(address string) (*url.URL, error) {
 	u, err := url.Parse(address)

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/pushback-dev/pushback/analysis"
+	"github.com/pushback-dev/pushback/analysis/awsauth"
 	"github.com/pushback-dev/pushback/analysis/job"
 	"github.com/pushback-dev/pushback/analysis/prometheus"
 	"github.com/pushback-dev/pushback/analysis/providersecret"
@@ -32,8 +33,9 @@ func setUpAnalysis(mgr ctrl.Manager, s settings) error {
 	if err != nil {
 		return err
 	}
+	aws := awsauth.NewSessions(awsauth.Options{Egress: policy})
 	providers := map[string]analysis.Provider{
-		"prometheus": prometheus.New(prometheus.Options{DefaultAddress: s.prometheusAddress, Egress: policy}),
+		"prometheus": prometheus.New(prometheus.Options{DefaultAddress: s.prometheusAddress, Egress: policy, AWS: aws}),
 		"web":        web.New(web.Options{Egress: policy}),
 		"job":        job.New(job.Options{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}),
 	}
