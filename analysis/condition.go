@@ -79,7 +79,7 @@ func compile(m v1alpha1.Metric, field, text string) (*condition, error) {
 	var err error
 	switch m.ConditionLanguage {
 	case v1alpha1.ConditionExpr:
-		c, err = compileExpr(text)
+		c, err = compileExpr(text, numbersOnly(m.Provider))
 	case v1alpha1.ConditionCEL, "":
 		c, err = compileCEL(text)
 	default:

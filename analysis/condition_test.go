@@ -167,7 +167,7 @@ func TestConditionsOfOneLanguage(t *testing.T) {
 		"expr memory":                  {v1alpha1.ConditionExpr, "len(1..1000000) > 0 && all(1..1000000, len(1..1000000) > 0)", 1.0, fault},
 		"expr coalesce is a guard":     {v1alpha1.ConditionExpr, "(result ?? 0) < 1", nil, yes},
 		"expr filter":                  {v1alpha1.ConditionExpr, "len(filter(result, # > 1)) == 0", list(0.5), yes},
-		"expr string number compare":   {v1alpha1.ConditionExpr, "result == '1'", 1.0, no},
+		"expr string number compare":   {v1alpha1.ConditionExpr, "result == '1'", 1.0, fault},
 		"unknown language":             {"Lua", "true", 1.0, "refused"},
 		"cel unknown variable":         {v1alpha1.ConditionCEL, "results > 1", 1.0, "refused"},
 		"expr unknown variable":        {v1alpha1.ConditionExpr, "results > 1", 1.0, "refused"},

@@ -13,38 +13,54 @@ import (
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/types"
 	"github.com/expr-lang/expr/vm"
+
+	"github.com/pushback-dev/pushback/api/v1alpha1"
 )
 
-const (
-	// exprNodes is the most nodes of an expr condition.
-	exprNodes = 1000
-	// exprMemory is the most cells that evaluating one may take.
-	exprMemory = 1e6
-)
-
-// compileExpr compiles for Argo's environment. The error is a *SyntaxError.
-func compileExpr(text string) (*condition, error) {
-	program, err := expr.Compile(text, expr.Env(exprTypes()), expr.AsBool(),
-		expr.MaxNodes(exprNodes), expr.DisableBuiltin("now"))
-	if err != nil {
-		return nil, exprSyntax(err)
+// compileExpr compiles for Argo's environment. The error is a *SyntaxError. Numbers
+// says that the provider gives lists of numbers and nothing else.
+//
+// Argo compiles for the value that was measured, so that comparing a number with text
+// is an error, not false; so the condition is compiled twice: here, to refuse what no
+// value can mend, and for each value.
+func compileExpr(text string, numbers bool) (*condition, error) {
+	if _, err := compileGuarded(text, &exprBudget{}, expr.Env(exprTypes()), expr.AsBool()); err != nil {
+		return nil, err
 	}
 	tree, err := parser.Parse(text)
 	if err != nil {
 		return nil, exprSyntax(err)
 	}
 	return &condition{text: text, mentions: exprMentions(tree.Node), run: func(value any, at time.Time) (bool, error) {
-		machine := vm.VM{MemoryBudget: exprMemory}
-		out, err := machine.Run(program, exprEnv(exprValue(value), at))
-		if err != nil {
-			return false, exprRuntime(err)
+		if numbers {
+			value = exprNumbers(value)
 		}
-		ok, isBool := out.(bool)
-		if !isBool {
-			return false, fmt.Errorf("%w but a %T", ErrNotBool, out)
-		}
-		return ok, nil
+		return evaluateExpr(text, value, at)
 	}}, nil
+}
+
+// evaluateExpr takes no data for a value of any type, where Argo's checker refuses
+// result == nil || result < 1 for what is never reached: the guard is the user's word.
+func evaluateExpr(text string, value any, at time.Time) (bool, error) {
+	env := exprEnv(value, at)
+	known := expr.Env(env)
+	if value == nil {
+		known = expr.Env(exprTypes())
+	}
+	program, err := compileGuarded(text, &exprBudget{left: exprWork}, known)
+	if err != nil {
+		return false, exprMismatch(err)
+	}
+	machine := vm.VM{MemoryBudget: exprMemory}
+	out, err := machine.Run(program, env)
+	if err != nil {
+		return false, exprRuntime(err)
+	}
+	ok, isBool := out.(bool)
+	if !isBool {
+		return false, fmt.Errorf("%w but a %s", ErrNotBool, kindOf(out))
+	}
+	return ok, nil
 }
 
 // exprEnv is Argo's environment: isNil and default speak of the result, whatever
@@ -79,8 +95,14 @@ func exprTypes() types.Map {
 	return env
 }
 
-// exprValue gives a list of numbers the type that it has in Argo.
-func exprValue(v any) any {
+// numbersOnly says that Argo gives the conditions of a provider lists of numbers. What
+// JSON holds are lists of anything.
+func numbersOnly(p v1alpha1.MetricProvider) bool {
+	return p.Prometheus != nil || p.Graphite != nil || p.Wavefront != nil
+}
+
+// exprNumbers gives a list of numbers the type that it has in Argo.
+func exprNumbers(v any) any {
 	list, ok := v.([]any)
 	if !ok {
 		return v
@@ -140,8 +162,21 @@ func exprSyntax(err error) error {
 	return &SyntaxError{Message: err.Error()}
 }
 
+// exprMismatch is what the condition can't do with the value at hand. Its position is
+// of no use: the condition is one that can be compiled.
+func exprMismatch(err error) error {
+	var syntax *SyntaxError
+	if errors.As(err, &syntax) {
+		return errors.New(syntax.Message)
+	}
+	return err
+}
+
 // exprRuntime leaves the excerpt of the source off.
 func exprRuntime(err error) error {
+	if errors.Is(err, ErrTooMuch) {
+		return ErrTooMuch
+	}
 	var at *file.Error
 	if errors.As(err, &at) {
 		return errors.New(at.Message)
@@ -175,7 +210,7 @@ func (v *exprVisitor) Visit(node *ast.Node) {
 
 func (v *exprVisitor) name(name string) {
 	switch name {
-	case "result":
+	case "result", "$env":
 		v.usesResult = true
 	case "len", "isNil", "default":
 		v.guardsAbsence = true

@@ -11,7 +11,7 @@ import (
 // EvaluateTime evaluates an expr expression for a time, such as
 // now() - duration("5m"), at the time that now() gives.
 func EvaluateTime(text string, at time.Time) (time.Time, error) {
-	program, err := compileTime(text)
+	program, err := compileTime(text, &exprBudget{left: exprWork})
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -27,10 +27,10 @@ func EvaluateTime(text string, at time.Time) (time.Time, error) {
 	return t, nil
 }
 
-func compileTime(text string) (*vm.Program, error) {
-	program, err := expr.Compile(text, expr.Env(timeEnv(time.Time{})), expr.MaxNodes(exprNodes), expr.DisableBuiltin("now"))
+func compileTime(text string, budget *exprBudget) (*vm.Program, error) {
+	program, err := compileGuarded(text, budget, expr.Env(timeEnv(time.Time{})))
 	if err != nil {
-		return nil, fmt.Errorf("%q is no expression for a time such as now() - duration(\"5m\"): %w", text, exprSyntax(err))
+		return nil, fmt.Errorf("%q is no expression for a time such as now() - duration(\"5m\"): %w", Truncate(text, maxShown), err)
 	}
 	return program, nil
 }
