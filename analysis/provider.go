@@ -57,6 +57,7 @@ var built = map[string]bool{
 	"job":        true,
 	"datadog":    true,
 	"graphite":   true,
+	"influxdb":   true,
 	"newRelic":   true,
 }
 

@@ -16,6 +16,9 @@ func checkVendors(p v1alpha1.MetricProvider, path string, c completeness, ps *pr
 	if p.NewRelic != nil {
 		checkNewRelic(*p.NewRelic, path+".newRelic", ps)
 	}
+	if p.Influxdb != nil && strings.TrimSpace(p.Influxdb.Query) == "" {
+		ps.add(path+".influxdb.query", "there is no query")
+	}
 	if p.Graphite != nil {
 		checkGraphite(*p.Graphite, path+".graphite", c, ps)
 	}

@@ -74,6 +74,15 @@ func TestNewRelicSettings(t *testing.T) {
 	}
 }
 
+func TestInfluxdbSettings(t *testing.T) {
+	for query, want := range map[string][]string{"from(bucket: \"b\")": nil, " ": {"m.provider.influxdb.query"}} {
+		m := v1alpha1.Metric{Name: "m", SuccessCondition: "result[0] < 1", Provider: v1alpha1.MetricProvider{Influxdb: &v1alpha1.InfluxdbMetric{Query: query}}}
+		if diff := cmp.Diff(want, fieldsOf(m)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", query, diff)
+		}
+	}
+}
+
 func TestGraphiteSettings(t *testing.T) {
 	for name, tc := range map[string]struct{ address, query, want string }{
 		"good":                    {"http://graphite", "target=a&from=-5min", ""},

@@ -51,7 +51,6 @@ var notBuiltGitSync = []unbuilt{
 var notBuiltMetrics = []unbuilt{
 	{path: "spec.metrics[].provider.wavefront"},
 	{path: "spec.metrics[].provider.cloudWatch"},
-	{path: "spec.metrics[].provider.influxdb"},
 	{path: "spec.metrics[].provider.skywalking"},
 	{path: "spec.metrics[].provider.kayenta"},
 	{path: "spec.metrics[].provider.plugin"},

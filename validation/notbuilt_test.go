@@ -60,6 +60,7 @@ var builtMetric = []string{"spec.metrics[].name", "spec.metrics[].interval", "sp
 	"spec.metrics[].provider.datadog.interval", "spec.metrics[].provider.datadog.query", "spec.metrics[].provider.datadog.queries", "spec.metrics[].provider.datadog.formula",
 	"spec.metrics[].provider.datadog.apiVersion", "spec.metrics[].provider.datadog.aggregator", "spec.metrics[].provider.datadog.requestTimeout",
 	"spec.metrics[].provider.newRelic.profile", "spec.metrics[].provider.newRelic.query", "spec.metrics[].provider.newRelic.timeout",
+	"spec.metrics[].provider.influxdb.profile", "spec.metrics[].provider.influxdb.query",
 	"spec.metrics[].provider.graphite.address", "spec.metrics[].provider.graphite.query",
 	"spec.metrics[].provider.datadog.secretRef.name", "spec.metrics[].provider.datadog.secretRef.namespaced",
 	"spec.metrics[].provider.web.method", "spec.metrics[].provider.web.url", "spec.metrics[].provider.web.headers[].key", "spec.metrics[].provider.web.headers[].value", "spec.metrics[].provider.web.body", "spec.metrics[].provider.web.timeoutSeconds",

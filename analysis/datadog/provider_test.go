@@ -33,7 +33,7 @@ func (h *harness) provider() *Provider {
 func (h *harness) query(url string, s providertest.Settings) analysis.Query {
 	password := s.Password
 	if password == "" {
-		password = "k"
+		password = "key-of-nobody"
 	}
 	secret := h.secrets.Add("shop", map[string]string{"address": url, "api-key": password, "app-key": "app-of-" + s.User})
 	m := &v1alpha1.DatadogMetric{APIVersion: h.version, Query: "avg:errors{x:" + s.Text + "}", SecretRef: &v1alpha1.SecretRef{Name: secret, Namespaced: true}}

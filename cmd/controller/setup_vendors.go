@@ -16,6 +16,7 @@ import (
 	"github.com/pushback-dev/pushback/analysis"
 	"github.com/pushback-dev/pushback/analysis/datadog"
 	"github.com/pushback-dev/pushback/analysis/graphite"
+	"github.com/pushback-dev/pushback/analysis/influxdb"
 	"github.com/pushback-dev/pushback/analysis/newrelic"
 	"github.com/pushback-dev/pushback/analysis/providersecret"
 	"github.com/pushback-dev/pushback/internal/egress"
@@ -27,6 +28,7 @@ func vendors(secrets providersecret.Finder, policy egress.Policy, getenv func(st
 	return map[string]analysis.Provider{
 		"datadog":  datadog.New(datadog.Options{Secrets: secrets, Environment: datadogKeys(getenv), Egress: policy}),
 		"newRelic": newrelic.New(newrelic.Options{Secrets: secrets, Egress: policy}),
+		"influxdb": influxdb.New(influxdb.Options{Secrets: secrets, Egress: policy}),
 		"graphite": graphite.New(graphite.Options{Egress: policy}),
 	}
 }
