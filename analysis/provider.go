@@ -58,6 +58,8 @@ var built = map[string]bool{
 	"datadog":    true,
 	"graphite":   true,
 	"influxdb":   true,
+	"wavefront":  true,
+	"skywalking": true,
 	"newRelic":   true,
 }
 

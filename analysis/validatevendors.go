@@ -19,6 +19,12 @@ func checkVendors(p v1alpha1.MetricProvider, path string, c completeness, ps *pr
 	if p.Influxdb != nil && strings.TrimSpace(p.Influxdb.Query) == "" {
 		ps.add(path+".influxdb.query", "there is no query")
 	}
+	if p.Wavefront != nil {
+		checkWavefront(*p.Wavefront, path+".wavefront", c, ps)
+	}
+	if p.SkyWalking != nil {
+		checkSkyWalking(*p.SkyWalking, path+".skywalking", c, ps)
+	}
 	if p.Graphite != nil {
 		checkGraphite(*p.Graphite, path+".graphite", c, ps)
 	}
@@ -93,4 +99,27 @@ func checkNewRelic(p v1alpha1.NewRelicMetric, path string, ps *problems) {
 	if p.Timeout != nil && *p.Timeout < 1 {
 		ps.add(path+".timeout", "the timeout is %d seconds: at least 1 is wanted", *p.Timeout)
 	}
+}
+
+// checkWavefront wants a host name, since the token is found under it as a key of a
+// Secret, which takes letters, digits, dots and dashes.
+func checkWavefront(p v1alpha1.WavefrontMetric, path string, c completeness, ps *problems) {
+	open := c == partial && placeholder.MatchString(p.Address)
+	if !open && (p.Address == "" || strings.ContainsAny(p.Address, ":/ ")) {
+		ps.add(path+".address", "the address wants to be a host name such as example.wavefront.com, without https:// and without a port")
+	}
+	if strings.TrimSpace(p.Query) == "" {
+		ps.add(path+".query", "there is no query")
+	}
+}
+
+func checkSkyWalking(p v1alpha1.SkyWalkingMetric, path string, c completeness, ps *problems) {
+	checkURL(p.Address, path+".address", c, ps)
+	if strings.TrimSpace(p.Query) == "" {
+		ps.add(path+".query", "there is no query")
+	}
+	if p.Interval == "" {
+		ps.add(path+".interval", "an interval is wanted: how far the query looks back, such as 3m")
+	}
+	checkSpan(p.Interval, path+".interval", c, ps)
 }

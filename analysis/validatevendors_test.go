@@ -83,6 +83,45 @@ func TestInfluxdbSettings(t *testing.T) {
 	}
 }
 
+func TestWavefrontSettings(t *testing.T) {
+	for name, tc := range map[string]struct{ address, query, want string }{
+		"good":         {"example.wavefront.com", "ts(a)", ""},
+		"placeholders": {"{{args.address}}", "{{args.query}}", ""},
+		"a URL":        {"https://example.wavefront.com", "ts(a)", "address"},
+		"a port":       {"example.wavefront.com:443", "ts(a)", "address"},
+		"no address":   {"", "ts(a)", "address"},
+		"no query":     {"example.wavefront.com", " ", "query"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := v1alpha1.Metric{Name: "m", SuccessCondition: "result < 1", Provider: v1alpha1.MetricProvider{Wavefront: &v1alpha1.WavefrontMetric{Address: tc.address, Query: tc.query}}}
+			if got := strings.TrimPrefix(strings.Join(fieldsOf(m), " "), "m.provider.wavefront."); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestSkyWalkingSettings(t *testing.T) {
+	for name, tc := range map[string]struct {
+		metric v1alpha1.SkyWalkingMetric
+		want   string
+	}{
+		"good":                     {v1alpha1.SkyWalkingMetric{Address: "http://oap:12800", Query: "q", Interval: "3m"}, ""},
+		"placeholders":             {v1alpha1.SkyWalkingMetric{Address: "{{args.a}}", Query: "{{args.q}}", Interval: "{{args.i}}"}, ""},
+		"no address":               {v1alpha1.SkyWalkingMetric{Query: "q", Interval: "3m"}, "address"},
+		"no query":                 {v1alpha1.SkyWalkingMetric{Address: "http://oap", Interval: "3m"}, "query"},
+		"no interval":              {v1alpha1.SkyWalkingMetric{Address: "http://oap", Query: "q"}, "interval"},
+		"an interval that is none": {v1alpha1.SkyWalkingMetric{Address: "http://oap", Query: "q", Interval: "soon"}, "interval"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := v1alpha1.Metric{Name: "m", SuccessCondition: "result.a < 1", Provider: v1alpha1.MetricProvider{SkyWalking: &tc.metric}}
+			if got := strings.TrimPrefix(strings.Join(fieldsOf(m), " "), "m.provider.skywalking."); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestGraphiteSettings(t *testing.T) {
 	for name, tc := range map[string]struct{ address, query, want string }{
 		"good":                    {"http://graphite", "target=a&from=-5min", ""},

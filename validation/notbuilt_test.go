@@ -61,6 +61,8 @@ var builtMetric = []string{"spec.metrics[].name", "spec.metrics[].interval", "sp
 	"spec.metrics[].provider.datadog.apiVersion", "spec.metrics[].provider.datadog.aggregator", "spec.metrics[].provider.datadog.requestTimeout",
 	"spec.metrics[].provider.newRelic.profile", "spec.metrics[].provider.newRelic.query", "spec.metrics[].provider.newRelic.timeout",
 	"spec.metrics[].provider.influxdb.profile", "spec.metrics[].provider.influxdb.query",
+	"spec.metrics[].provider.wavefront.address", "spec.metrics[].provider.wavefront.query",
+	"spec.metrics[].provider.skywalking.address", "spec.metrics[].provider.skywalking.query", "spec.metrics[].provider.skywalking.interval",
 	"spec.metrics[].provider.graphite.address", "spec.metrics[].provider.graphite.query",
 	"spec.metrics[].provider.datadog.secretRef.name", "spec.metrics[].provider.datadog.secretRef.namespaced",
 	"spec.metrics[].provider.web.method", "spec.metrics[].provider.web.url", "spec.metrics[].provider.web.headers[].key", "spec.metrics[].provider.web.headers[].value", "spec.metrics[].provider.web.body", "spec.metrics[].provider.web.timeoutSeconds",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/pushback-dev/pushback/analysis"
@@ -43,18 +44,20 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, _ analysis.Han
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	sample, err := p.ask(ctx, *metric)
+	origin, err := providerhttp.ParseAddress(metric.Address)
 	if err != nil {
-		return nil, providerhttp.PlainError(name, err, timeout, q.Redactor.With(password(*metric)))
+		return nil, providerhttp.PlainError(name, err, timeout, q.Redactor)
+	}
+	sign, password := providerhttp.UserOf(origin)
+	sample, err := p.ask(ctx, *metric, origin, sign)
+	if err != nil {
+		return nil, providerhttp.PlainError(name, err, timeout, q.Redactor.With(password))
 	}
 	return sample, nil
 }
 
-func (p *Provider) ask(ctx context.Context, m v1alpha1.GraphiteMetric) (analysis.Sample, error) {
-	origin, err := providerhttp.ParseAddress(m.Address)
-	if err != nil {
-		return analysis.Sample{}, err
-	}
+// ask adds what the address has for a query, such as a key, to the parameters.
+func (p *Provider) ask(ctx context.Context, m v1alpha1.GraphiteMetric, origin *url.URL, sign providerhttp.Sign) (analysis.Sample, error) {
 	query, err := analysis.GraphiteParameters(m.Query)
 	if err != nil {
 		return analysis.Sample{}, fmt.Errorf("query: %w", err)
@@ -71,25 +74,9 @@ func (p *Provider) ask(ctx context.Context, m v1alpha1.GraphiteMetric) (analysis
 	if err != nil {
 		return analysis.Sample{}, err
 	}
-	body, err := providerhttp.Fetch(p.transports.Client(origin, false, func(req *http.Request) error {
-		if user := origin.User; user != nil {
-			password, _ := user.Password()
-			req.SetBasicAuth(user.Username(), password)
-		}
-		return nil
-	}), req)
+	body, err := providerhttp.Fetch(p.transports.Client(origin, false, sign), req)
 	if err != nil {
 		return analysis.Sample{}, err
 	}
 	return read(body)
-}
-
-// password in the address; empty when there is none.
-func password(m v1alpha1.GraphiteMetric) string {
-	origin, err := providerhttp.ParseAddress(m.Address)
-	if err != nil || origin.User == nil {
-		return ""
-	}
-	word, _ := origin.User.Password()
-	return word
 }

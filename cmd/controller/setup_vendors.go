@@ -19,6 +19,8 @@ import (
 	"github.com/pushback-dev/pushback/analysis/influxdb"
 	"github.com/pushback-dev/pushback/analysis/newrelic"
 	"github.com/pushback-dev/pushback/analysis/providersecret"
+	"github.com/pushback-dev/pushback/analysis/skywalking"
+	"github.com/pushback-dev/pushback/analysis/wavefront"
 	"github.com/pushback-dev/pushback/internal/egress"
 )
 
@@ -26,10 +28,12 @@ import (
 // metric, by the names of their fields.
 func vendors(secrets providersecret.Finder, policy egress.Policy, getenv func(string) string) map[string]analysis.Provider {
 	return map[string]analysis.Provider{
-		"datadog":  datadog.New(datadog.Options{Secrets: secrets, Environment: datadogKeys(getenv), Egress: policy}),
-		"newRelic": newrelic.New(newrelic.Options{Secrets: secrets, Egress: policy}),
-		"influxdb": influxdb.New(influxdb.Options{Secrets: secrets, Egress: policy}),
-		"graphite": graphite.New(graphite.Options{Egress: policy}),
+		"datadog":    datadog.New(datadog.Options{Secrets: secrets, Environment: datadogKeys(getenv), Egress: policy}),
+		"newRelic":   newrelic.New(newrelic.Options{Secrets: secrets, Egress: policy}),
+		"influxdb":   influxdb.New(influxdb.Options{Secrets: secrets, Egress: policy}),
+		"wavefront":  wavefront.New(wavefront.Options{Secrets: secrets, Egress: policy}),
+		"skywalking": skywalking.New(skywalking.Options{Egress: policy}),
+		"graphite":   graphite.New(graphite.Options{Egress: policy}),
 	}
 }
 
