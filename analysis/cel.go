@@ -10,17 +10,13 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/env"
-	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
 )
 
-const (
-	// celCost bounds the evaluation of one condition, in CEL's units: about 10 ms.
-	celCost = 1_000_000
-	// celSize is the most characters of a CEL condition.
-	celSize = 16 << 10
-)
+// celSize is the most characters of a CEL condition.
+const celSize = 16 << 10
 
 // celEnv is CEL in which integers and measured numbers mix. Arithmetic and
 // comparisons are our own: see celArithmetic and celRelations.
@@ -37,7 +33,7 @@ var celEnv = sync.OnceValues(func() (*cel.Env, error) {
 		cel.CrossTypeNumericComparisons(true),
 		cel.ParserExpressionSizeLimit(celSize),
 		cel.Variable("result", cel.DynType),
-		cel.Macros(literalEquality(operators.Equals), literalEquality(operators.NotEquals)),
+		celMacros(), celTurnFunction(),
 	}
 	for _, a := range celArithmetic {
 		opts = append(opts, a.declare())
@@ -47,24 +43,6 @@ var celEnv = sync.OnceValues(func() (*cel.Env, error) {
 	}
 	return cel.NewCustomEnv(append(opts, celFunctions()...)...)
 })
-
-// literalEquality lets an integer literal be compared with a computed number for
-// equality: the type checker, which knows the literal for an integer, is told to
-// leave the comparison to the evaluation, where 1 equals 1.0.
-func literalEquality(operator string) cel.Macro {
-	return cel.GlobalMacro(operator, 2, func(f cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
-		for i, arg := range args {
-			if arg.Kind() != ast.LiteralKind {
-				continue
-			}
-			if _, isInt := arg.AsLiteral().(types.Int); isInt {
-				args[i] = f.NewCall("dyn", arg)
-				return f.NewCall(operator, args...), nil
-			}
-		}
-		return nil, nil // not expanded
-	})
-}
 
 // compileCEL compiles a condition. The error is a *SyntaxError, or says that the
 // environment can't be made.
@@ -80,7 +58,8 @@ func compileCEL(text string) (*condition, error) {
 	if t := checked.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, &SyntaxError{Message: fmt.Sprintf("it gives a %s, not a bool", t)}
 	}
-	program, err := e.Program(checked, cel.CostLimit(celCost))
+	guard := &celGuard{}
+	program, err := e.Program(checked, cel.CustomDecoratorV2(guard.decorate))
 	if err != nil {
 		return nil, &SyntaxError{Message: err.Error()}
 	}
@@ -88,7 +67,11 @@ func compileCEL(text string) (*condition, error) {
 	if err != nil {
 		return nil, err
 	}
+	var one sync.Mutex // the guard counts one evaluation at a time
 	return &condition{text: text, mentions: mentioned, run: func(value any, _ time.Time) (bool, error) {
+		one.Lock()
+		defer one.Unlock()
+		guard.start(value)
 		out, _, err := program.Eval(map[string]any{"result": value})
 		if err != nil {
 			return false, celRuntime(err)
@@ -121,6 +104,14 @@ var celNames = strings.NewReplacer(
 )
 
 func celRuntime(err error) error {
+	var cancelled interpreter.EvalCancelledError
+	if errors.Is(err, ErrTooMuch) || errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
+		return ErrTooMuch
+	}
+	var unlike *mismatch
+	if errors.As(err, &unlike) {
+		return unlike
+	}
 	return errors.New(celNames.Replace(err.Error()))
 }
 

@@ -54,8 +54,6 @@ var celArithmetic = []arithmetic{
 
 var listOf = cel.ListType(cel.TypeParamType("A"))
 
-func add(a, b ref.Val) ref.Val { return a.(traits.Adder).Add(b) }
-
 func divide(a, b float64) ref.Val {
 	if b == 0 {
 		return types.NewErr("division by zero")

@@ -355,3 +355,38 @@ func TestArgoTemplateInExpr(t *testing.T) {
 		}
 	}
 }
+
+// A wrong type is never a success: false is not "false".
+func TestComparingTwoTypesIsAnError(t *testing.T) {
+	for name, tc := range map[string]struct {
+		success, failure string
+		value            any
+		want             string
+	}{
+		"text and a bool":            {"", `result == "false"`, false, fault},
+		"a bool and text":            {"", `result != true`, "true", fault},
+		"text and a number":          {`result == "1"`, "", 1.0, fault},
+		"a field":                    {`result.status == 200`, "", map[string]any{"status": "200"}, fault},
+		"an item":                    {`result.exists(x, x == "a")`, "", list(1.0), fault},
+		"a list and a number":        {"result == 1", "", list(1.0), fault},
+		"numbers are one type":       {"result == 1", "", 1.0, yes},
+		"null is no type":            {"result.a == null", "", map[string]any{"a": 1.0}, no},
+		"one that decides is enough": {`result == "a" || result == 1`, "", "a", yes},
+		"in a list of many types":    {`result in ["a", 1]`, "", 1.0, yes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, message := verdictOf(t, v1alpha1.Metric{SuccessCondition: tc.success, FailureCondition: tc.failure}, tc.value)
+			if got != tc.want {
+				t.Errorf("got %s (%s), want %s", got, message, tc.want)
+			}
+		})
+	}
+	var unlike *mismatch
+	c, err := compileCEL(`result == "1"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.run(1.0, time.Time{}); !errors.As(err, &unlike) || unlike.left != "double" || unlike.right != "string" {
+		t.Errorf("got %v, want both types", err)
+	}
+}

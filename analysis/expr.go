@@ -24,7 +24,7 @@ import (
 // is an error, not false; so the condition is compiled twice: here, to refuse what no
 // value can mend, and for each value.
 func compileExpr(text string, numbers bool) (*condition, error) {
-	if _, err := compileGuarded(text, &exprBudget{}, expr.Env(exprTypes()), expr.AsBool()); err != nil {
+	if _, err := compileGuarded(text, &workBudget{}, expr.Env(exprTypes()), expr.AsBool()); err != nil {
 		return nil, err
 	}
 	tree, err := parser.Parse(text)
@@ -47,7 +47,7 @@ func evaluateExpr(text string, value any, at time.Time) (bool, error) {
 	if value == nil {
 		known = expr.Env(exprTypes())
 	}
-	program, err := compileGuarded(text, &exprBudget{left: exprWork}, known)
+	program, err := compileGuarded(text, &workBudget{left: maxWork}, known)
 	if err != nil {
 		return false, exprMismatch(err)
 	}

@@ -31,7 +31,7 @@ const (
 // compileGuarded is expr.Compile, with calls put in that spend from the budget. It
 // puts them in after the optimizer, which must see what people wrote: it decides
 // which of two failing items is met first. The error is a *SyntaxError.
-func compileGuarded(text string, budget *exprBudget, options ...expr.Option) (*vm.Program, error) {
+func compileGuarded(text string, budget *workBudget, options ...expr.Option) (*vm.Program, error) {
 	if len(text) > exprSize {
 		return nil, &SyntaxError{Message: fmt.Sprintf("it has %d bytes: at most %d are read", len(text), exprSize)}
 	}
@@ -80,7 +80,7 @@ const (
 )
 
 // functions are what the guard calls.
-func (b *exprBudget) functions() map[string]func(...any) (any, error) {
+func (b *workBudget) functions() map[string]func(...any) (any, error) {
 	all := map[string]func(...any) (any, error){
 		guardTurn:    func(in ...any) (any, error) { return nil, b.spend(in[0].(int)) },
 		guardRead:    func(in ...any) (any, error) { return in[0], b.read(in[0], 0) },
@@ -105,15 +105,15 @@ func (b *exprBudget) functions() map[string]func(...any) (any, error) {
 }
 
 // multiplying are the builtins whose work or result is a product of their arguments.
-var multiplying = map[string]func(*exprBudget, []any) error{
-	"repeat": func(b *exprBudget, in []any) error {
+var multiplying = map[string]func(*workBudget, []any) error{
+	"repeat": func(b *workBudget, in []any) error {
 		return b.text(len(textOf(in, 0)), max(runtime.ToInt(in[1]), 0))
 	},
-	"replace": func(b *exprBudget, in []any) error {
+	"replace": func(b *workBudget, in []any) error {
 		return b.text(len(textOf(in, 2)), strings.Count(textOf(in, 0), textOf(in, 1)))
 	},
-	"join": func(b *exprBudget, in []any) error { return b.text(len(textOf(in, 1)), lengthOf(in[0])) },
-	"uniq": func(b *exprBudget, in []any) error { return b.text(lengthOf(in[0]), lengthOf(in[0])) },
+	"join": func(b *workBudget, in []any) error { return b.text(len(textOf(in, 1)), lengthOf(in[0])) },
+	"uniq": func(b *workBudget, in []any) error { return b.text(lengthOf(in[0]), lengthOf(in[0])) },
 }
 
 // textOf is an argument that is text; package expr says what is wrong with others.

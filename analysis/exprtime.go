@@ -11,7 +11,7 @@ import (
 // EvaluateTime evaluates an expr expression for a time, such as
 // now() - duration("5m"), at the time that now() gives.
 func EvaluateTime(text string, at time.Time) (time.Time, error) {
-	program, err := compileTime(text, &exprBudget{left: exprWork})
+	program, err := compileTime(text, &workBudget{left: maxWork})
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -27,7 +27,7 @@ func EvaluateTime(text string, at time.Time) (time.Time, error) {
 	return t, nil
 }
 
-func compileTime(text string, budget *exprBudget) (*vm.Program, error) {
+func compileTime(text string, budget *workBudget) (*vm.Program, error) {
 	program, err := compileGuarded(text, budget, expr.Env(timeEnv(time.Time{})))
 	if err != nil {
 		return nil, fmt.Errorf("%q is no expression for a time such as now() - duration(\"5m\"): %w", Truncate(text, maxShown), err)

@@ -73,6 +73,33 @@ var hostileExpr = map[string]string{
 	"many nodes":                 strings.Repeat("1 + ", 4000) + "1 > 0",
 }
 
+var hostileCEL = map[string]string{
+	"loops over the result":      "result.all(a, result.all(b, result.all(c, result.all(d, true))))",
+	"a loop that finds nothing":  "result.exists(a, result.exists(b, result.exists(c, c < 0)))",
+	"nested maps":                "size(result.map(a, result.map(b, result.map(c, c)))) > 0",
+	"filters":                    "size(result.filter(a, size(result.filter(b, size(result.filter(c, c < 0)) > 0)) > 0)) > 0",
+	"exactly one":                "result.exists_one(a, result.exists_one(b, result.exists_one(c, c < 0)))",
+	"a text of doubles":          nest("%.map(x, x + x)", `["aaaaaaaa"]`, 60) + "[0] != ''",
+	"a text of doubles, untyped": nest("%.map(x, x + x)", `[dyn("aaaaaaaa")]`, 60) + "[0] != ''",
+	"a list of doubles":          "size(" + nest("%.map(x, x + x)", "[[1]]", 60) + "[0]) > 0",
+	"a list of itself, compared": nest("%.map(x, [x, x])", "[dyn([1])]", 60) + ".all(x, x == x)",
+	"a list in itself":           nest("%.map(x, [x, x])", "[dyn([1])]", 60) + ".all(x, x in [x])",
+	"a map of itself":            nest("%.map(x, {'a': x, 'b': x})", "[dyn({'a': 1})]", 60) + ".all(x, x != x)",
+	"a pattern and a long text":  nest("%.map(x, x + x)", `["xxxxxxxx"]`, 16) + ".all(x, x.matches('(xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx?){1000}y'))",
+	"patterns in a loop":         nest("%.map(x, x + x)", `["xxxxxxxx"]`, 12) + ".all(x, result.all(y, x.matches('x*y?')))",
+	"comparisons of long texts":  nest("%.map(x, x + x)", `[dyn("xxxxxxxx")]`, 16) + ".all(x, result.all(y, result.all(z, x <= x)))",
+	"equality of long texts":     nest("%.map(x, x + x)", `[dyn("xxxxxxxx")]`, 16) + ".all(x, result.all(y, result.all(z, x == x + '')))",
+	"parentheses":                strings.Repeat("(", 500_000) + "1" + strings.Repeat(")", 500_000) + " > 0",
+	"deep parentheses":           strings.Repeat("(", 8000) + "true" + strings.Repeat(")", 8000),
+	"brackets":                   strings.Repeat("[", 8000) + strings.Repeat("]", 8000) + " == 1",
+	"negations":                  strings.Repeat("!", 16_000) + "result",
+	"many nodes":                 strings.Repeat("1 + ", 4000) + "1 < 0",
+}
+
+func TestHostileCELEnds(t *testing.T) {
+	testHostile(t, v1alpha1.ConditionCEL, hostileCEL)
+}
+
 func TestHostileExprEnds(t *testing.T) {
 	testHostile(t, v1alpha1.ConditionExpr, hostileExpr)
 }

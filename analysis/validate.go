@@ -155,7 +155,7 @@ func checkRange(r v1alpha1.PrometheusRangeQueryArgs, path string, c completeness
 		if c == partial && strings.Contains(f.text, "{{") {
 			continue
 		}
-		if _, err := compileTime(f.text, &exprBudget{}); err != nil {
+		if _, err := compileTime(f.text, &workBudget{}); err != nil {
 			ps.add(path+"."+f.name, "%v", err)
 		}
 	}

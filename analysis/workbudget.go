@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// exprWork is what evaluating an expr expression may take, in units of up to
+	// maxWork is what evaluating an expression may take, in units of up to
 	// a microsecond: one for each turn of a predicate and for each item that is read.
-	exprWork = 500_000
-	// exprBytes is how many bytes of text are one unit: 2 MB is all that an
+	maxWork = 500_000
+	// workBytes is how many bytes of text are one unit: 2 MB is all that an
 	// expression can read or write.
-	exprBytes = 4
-	// exprDepth bounds the nesting of a value that is read.
-	exprDepth = 200
+	workBytes = 4
+	// workDepth bounds the nesting of a value that is read.
+	workDepth = 200
 )
 
 // ErrTooMuch says that an expression takes more work than it may.
 var ErrTooMuch = errors.New("the expression takes too much work; make its loops, lists or texts smaller")
 
-// exprBudget is what is left of the work of one evaluation. Package expr bounds
-// nodes and list cells; loops, and the text and the nested lists that a variable
-// doubles, it does not.
-type exprBudget struct{ left int }
+// workBudget is what is left of the work of one evaluation. The libraries bound the
+// size of an expression and count some of its steps. What nests loops, or doubles
+// text or lists, they let run on.
+type workBudget struct{ left int }
 
-func (b *exprBudget) spend(n int) error {
+func (b *workBudget) spend(n int) error {
 	if n < 0 || n > b.left {
 		b.left = 0
 		return ErrTooMuch
@@ -37,24 +37,24 @@ func (b *exprBudget) spend(n int) error {
 }
 
 // text spends for n copies of a text of so many bytes.
-func (b *exprBudget) text(bytes, n int) error {
-	if bytes > 0 && n > exprWork*exprBytes/bytes {
-		return b.spend(exprWork + 1)
+func (b *workBudget) text(bytes, n int) error {
+	if bytes > 0 && n > maxWork*workBytes/bytes {
+		return b.spend(maxWork + 1)
 	}
-	return b.spend(bytes * n / exprBytes)
+	return b.spend(bytes * n / workBytes)
 }
 
 // read spends for a value and all that it holds, as often as it holds it: a list of
 // twice the same list is read twice.
-func (b *exprBudget) read(v any, depth int) error {
-	if depth > exprDepth {
+func (b *workBudget) read(v any, depth int) error {
+	if depth > workDepth {
 		return ErrTooMuch
 	}
 	switch v := v.(type) {
 	case nil, bool, float64, int:
 		return b.spend(1)
 	case string:
-		return b.spend(1 + len(v)/exprBytes)
+		return b.spend(1 + len(v)/workBytes)
 	case []float64:
 		return b.spend(len(v))
 	}
@@ -69,7 +69,7 @@ func (b *exprBudget) read(v any, depth int) error {
 }
 
 // readList spends more for what lies deeper, as text of it is indented.
-func (b *exprBudget) readList(list reflect.Value, depth int) error {
+func (b *workBudget) readList(list reflect.Value, depth int) error {
 	if err := b.spend(1 + depth); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (b *exprBudget) readList(list reflect.Value, depth int) error {
 	return nil
 }
 
-func (b *exprBudget) readMap(m reflect.Value, depth int) error {
+func (b *workBudget) readMap(m reflect.Value, depth int) error {
 	if err := b.spend(1 + depth); err != nil {
 		return err
 	}
@@ -97,15 +97,15 @@ func (b *exprBudget) readMap(m reflect.Value, depth int) error {
 }
 
 // readTop spends for the items of a value, but not for what they hold.
-func (b *exprBudget) readTop(v any) error {
+func (b *workBudget) readTop(v any) error {
 	if s, ok := v.(string); ok {
-		return b.spend(1 + len(s)/exprBytes)
+		return b.spend(1 + len(s)/workBytes)
 	}
 	return b.spend(1)
 }
 
 // match spends for a text and a pattern: the time is their product.
-func (b *exprBudget) match(text, pattern any) error {
+func (b *workBudget) match(text, pattern any) error {
 	s, isText := text.(string)
 	p, isPattern := pattern.(string)
 	if !isText || !isPattern {
@@ -132,7 +132,7 @@ func patternSteps(pattern string) (int, error) {
 }
 
 // matches is expr's operator, of which neither side need be known beforehand.
-func (b *exprBudget) matches(text, pattern any) (any, error) {
+func (b *workBudget) matches(text, pattern any) (any, error) {
 	if text == nil || pattern == nil {
 		return false, nil
 	}
