@@ -58,6 +58,7 @@ var built = map[string]bool{
 	"datadog":    true,
 	"graphite":   true,
 	"influxdb":   true,
+	"kayenta":    true,
 	"wavefront":  true,
 	"skywalking": true,
 	"newRelic":   true,

@@ -79,6 +79,9 @@ type Harness struct {
 	// OwnSecrets says that the provider reads the password itself, from a Secret, so that
 	// the query's Redactor doesn't know it.
 	OwnSecrets bool
+	// Around makes a server of a protocol of several requests out of a handler that gives
+	// the last answer. Nil: there is one request.
+	Around func(last http.HandlerFunc) http.HandlerFunc
 	// ErrorBody is an error in the provider's protocol that says the words given.
 	ErrorBody func(words string) string
 }
@@ -138,9 +141,33 @@ func (h Harness) authorized(r *http.Request, user, password string) bool {
 	return ok && gotUser == user && gotPassword == password
 }
 
-func (h Harness) ok() http.HandlerFunc { return answering(h.Answers[Number].Body) }
+func (h Harness) ok() http.HandlerFunc { return h.answers(h.Answers[Number].Body) }
 
-// measure asks once, and fails the test when the answer takes longer than the limit.
+// answers is a server that gives a body in the end.
+func (h Harness) answers(body string) http.HandlerFunc {
+	if h.Around == nil {
+		return answering(body)
+	}
+	return h.Around(answering(body))
+}
+
+// polls is how often what is pending is asked for again.
+const polls = 5
+
+// finish asks until there is a value, without waiting in between.
+func finish(ctx context.Context, p analysis.Provider, q analysis.Query) (analysis.Outcome, error) {
+	outcome, err := p.Measure(ctx, q, nil)
+	for range polls {
+		pending, ok := outcome.(analysis.Pending)
+		if err != nil || !ok {
+			break
+		}
+		outcome, err = p.Measure(ctx, q, pending.Handle)
+	}
+	return outcome, err
+}
+
+// measure asks for one value, and fails the test when the answer takes longer than the limit.
 func (h Harness) measure(ctx context.Context, t *testing.T, q analysis.Query) (any, error) {
 	t.Helper()
 	type result struct {
@@ -150,7 +177,7 @@ func (h Harness) measure(ctx context.Context, t *testing.T, q analysis.Query) (a
 	done := make(chan result, 1)
 	provider := h.New(t)
 	go func() {
-		outcome, err := provider.Measure(ctx, q, nil)
+		outcome, err := finish(ctx, provider, q)
 		done <- result{outcome, err}
 	}()
 	select {

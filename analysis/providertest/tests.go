@@ -34,7 +34,7 @@ func testValues(t *testing.T, h Harness) {
 			continue
 		}
 		t.Run(string(shape), func(t *testing.T) {
-			s := serve(t, answering(answer.Body))
+			s := serve(t, h.answers(answer.Body))
 			got, err := h.measure(context.Background(), t, h.Query(s.URL, Settings{}))
 			if (err != nil) != answer.Fails {
 				t.Fatalf("got error %v, want one: %t", err, answer.Fails)

@@ -17,6 +17,7 @@ import (
 	"github.com/pushback-dev/pushback/analysis"
 	"github.com/pushback-dev/pushback/analysis/awsauth"
 	"github.com/pushback-dev/pushback/analysis/job"
+	"github.com/pushback-dev/pushback/analysis/kayenta"
 	"github.com/pushback-dev/pushback/analysis/prometheus"
 	"github.com/pushback-dev/pushback/analysis/providersecret"
 	"github.com/pushback-dev/pushback/analysis/web"
@@ -37,6 +38,7 @@ func setUpAnalysis(mgr ctrl.Manager, s settings) error {
 	providers := map[string]analysis.Provider{
 		"prometheus": prometheus.New(prometheus.Options{DefaultAddress: s.prometheusAddress, Egress: policy, AWS: aws}),
 		"web":        web.New(web.Options{Egress: policy}),
+		"kayenta":    kayenta.New(kayenta.Options{Egress: policy}),
 		"job":        job.New(job.Options{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}),
 	}
 	secrets := providersecret.Finder{Read: secretReader(mgr.GetAPIReader()), Shared: shared}
