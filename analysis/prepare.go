@@ -181,3 +181,13 @@ type limits struct {
 	count, failure, inconclusive, consecutiveError, consecutiveSuccess int32
 	interval, initialDelay                                             time.Duration
 }
+
+// Schedule is when a metric is measured: the time from the start of the run to the
+// first measurement, the interval (0: one measurement) and the count (0: no end).
+func (p Prepared) Schedule(index int) (first, interval time.Duration, count int32) {
+	m := p.metrics[index]
+	return m.initialDelay, m.interval, m.count
+}
+
+// DryRun says that a metric decides nothing.
+func (p Prepared) DryRun(index int) bool { return p.metrics[index].dryRun }

@@ -9,6 +9,7 @@ import (
 
 const (
 	groupRollout = "rollout"
+	groupBefore  = "before"
 	groupLab     = "lab"
 	programName  = "pushback"
 	pluginPrefix = "kubectl-"
@@ -28,7 +29,7 @@ and has the small servers that the demo and the tests are made of.`,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddGroup(&cobra.Group{ID: groupRollout, Title: "Rollouts:"}, &cobra.Group{ID: groupLab, Title: "Lab servers and tools:"})
+	cmd.AddGroup(&cobra.Group{ID: groupRollout, Title: "Rollouts:"}, &cobra.Group{ID: groupBefore, Title: "Before a rollout, on files:"}, &cobra.Group{ID: groupLab, Title: "Lab servers and tools:"})
 	addTo(cmd, groupRollout,
 		newGetCommand(),
 		newListCommand(),
@@ -43,6 +44,7 @@ and has the small servers that the demo and the tests are made of.`,
 		newUndoCommand(),
 		newTerminateCommand(),
 	)
+	addTo(cmd, groupBefore, newPlanCommand())
 	addTo(cmd, groupLab,
 		newAppCommand(),
 		newProxyCommand(),

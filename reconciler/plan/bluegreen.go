@@ -41,6 +41,15 @@ func Stages(bg v1alpha1.BlueGreenStrategy) []Stage {
 	return out
 }
 
+// StageSteps are the stages as steps of a canary.
+func StageSteps(bg v1alpha1.BlueGreenStrategy) []v1alpha1.CanaryStep {
+	var out []v1alpha1.CanaryStep
+	for _, stage := range Stages(bg) {
+		out = append(out, stageStep(bg, stage))
+	}
+	return out
+}
+
 // waitsForPromotion says that only a person promotes; then there is no timer.
 func waitsForPromotion(bg v1alpha1.BlueGreenStrategy) bool {
 	return bg.AutoPromotionEnabled != nil && !*bg.AutoPromotionEnabled
@@ -76,9 +85,7 @@ func asCanary(in In) In {
 		ScaleDownDelayRevisionLimit: bg.ScaleDownDelayRevisionLimit,
 		AbortScaleDownDelaySeconds:  bg.AbortScaleDownDelaySeconds,
 	}
-	for _, stage := range Stages(bg) {
-		compiled.Steps = append(compiled.Steps, stageStep(bg, stage))
-	}
+	compiled.Steps = StageSteps(bg)
 	in.Spec.Strategy.Canary = compiled
 	in.Runs = stepRuns(in.Runs)
 	in.Routing = activeRouting(in)

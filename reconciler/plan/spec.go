@@ -56,13 +56,17 @@ func unavailable(in In) int32 {
 	return down
 }
 
-func bounds(in In) (up, down int32) {
-	up = podCount(canary(in).MaxSurge, in.Replicas, true)
-	down = podCount(canary(in).MaxUnavailable, in.Replicas, false)
+func bounds(in In) (up, down int32) { return Bounds(canary(in), in.Replicas) }
+
+// Bounds are maxSurge and maxUnavailable of a canary in pods, by the rules of surge
+// and unavailable. Default 25% each.
+func Bounds(canary v1alpha1.CanaryStrategy, replicas int32) (up, down int32) {
+	up = podCount(canary.MaxSurge, replicas, true)
+	down = podCount(canary.MaxUnavailable, replicas, false)
 	if up == 0 && down == 0 {
 		down = 1
 	}
-	return up, min(down, in.Replicas)
+	return up, min(down, replicas)
 }
 
 // podCount reads a number or a percentage of replicas; a string without % is a percentage.
