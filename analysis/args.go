@@ -53,6 +53,7 @@ func Placeholders(m v1alpha1.Metric) []string {
 // Inside a quoted string with no escapes (in back quotes, or CEL's r"…") a value
 // that would end it is refused. In a web metric a value stays one parameter of the
 // URL's query, inside one string of a JSON body, and one name in the jsonPath.
+// Inside quotes of an expression of CloudWatch a value with quotes is refused.
 // An error names the field and the argument, never the value.
 func Substitute(m v1alpha1.Metric, values map[string]string) (v1alpha1.Metric, error) {
 	out := *m.DeepCopy()
@@ -82,6 +83,12 @@ func Substitute(m v1alpha1.Metric, values map[string]string) (v1alpha1.Metric, e
 			return m, fmt.Errorf("provider.web.%w", err)
 		}
 	}
+	var cloudWatch cloudWatchText
+	if p := out.Provider.CloudWatch; p != nil {
+		if cloudWatch, err = takeCloudWatch(p, values); err != nil {
+			return m, fmt.Errorf("provider.cloudWatch.%w", err)
+		}
+	}
 	if out, err = substituteStrings(out, values); err != nil {
 		return m, err
 	}
@@ -91,6 +98,11 @@ func Substitute(m v1alpha1.Metric, values map[string]string) (v1alpha1.Metric, e
 	}
 	if p := out.Provider.Web; p != nil {
 		web.putInto(p)
+	}
+	if p := out.Provider.CloudWatch; p != nil {
+		if err := cloudWatch.putInto(p); err != nil {
+			return m, err
+		}
 	}
 	return out, nil
 }

@@ -18,6 +18,9 @@ const (
 	promQL language = iota
 	celLanguage
 	exprLanguage
+	// metricMath is CloudWatch's: metric math and Metrics Insights. Nothing is escaped in
+	// its strings, and those of SEARCH hold quotes of another kind that mean something.
+	metricMath
 )
 
 func conditionLexer(m v1alpha1.Metric) language {
@@ -92,7 +95,7 @@ func (l *lexer) outside(s string) int {
 		if triple := strings.Repeat(l.quote, 3); l.lang == celLanguage && c != '`' && strings.HasPrefix(s, triple) {
 			l.quote = triple
 		}
-		l.raw = c == '`' || l.lang == celLanguage && strings.ContainsAny(l.prefix, "rR") && len(l.prefix) <= 2
+		l.raw = c == '`' || l.lang == metricMath || l.lang == celLanguage && strings.ContainsAny(l.prefix, "rR") && len(l.prefix) <= 2
 		return len(l.quote)
 	default:
 		if c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
@@ -109,7 +112,7 @@ func (l *lexer) commentAt(s string) (end string, n int) {
 	switch {
 	case l.lang == promQL && s[0] == '#':
 		return "\n", 1
-	case l.lang != promQL && strings.HasPrefix(s, "//"):
+	case l.lang != promQL && l.lang != metricMath && strings.HasPrefix(s, "//"):
 		return "\n", 2
 	case l.lang == exprLanguage && strings.HasPrefix(s, "/*"):
 		return "*/", 2
@@ -126,6 +129,8 @@ func (l *lexer) place(value string, literals bool) (string, error) {
 		return strings.NewReplacer("\n", " ", "\r", " ").Replace(value), nil
 	case l.comment != "":
 		return strings.ReplaceAll(value, l.comment, ""), nil
+	case l.quote != "" && l.lang == metricMath && strings.ContainsAny(value, "'\"`\\"):
+		return "", errEndsString
 	case l.quote != "" && l.raw:
 		if strings.Contains(value, l.quote[:1]) || l.quote != "`" && strings.ContainsAny(value, "\r\n") {
 			return "", errEndsString

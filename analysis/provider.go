@@ -54,6 +54,7 @@ func providerFields(p v1alpha1.MetricProvider) []providerField {
 var built = map[string]bool{
 	"prometheus": true,
 	"web":        true,
+	"cloudWatch": true,
 	"job":        true,
 	"datadog":    true,
 	"graphite":   true,

@@ -25,6 +25,9 @@ func checkVendors(p v1alpha1.MetricProvider, path string, c completeness, ps *pr
 	if p.SkyWalking != nil {
 		checkSkyWalking(*p.SkyWalking, path+".skywalking", c, ps)
 	}
+	if p.CloudWatch != nil {
+		checkCloudWatch(*p.CloudWatch, path+".cloudWatch", c, ps)
+	}
 	if p.Graphite != nil {
 		checkGraphite(*p.Graphite, path+".graphite", c, ps)
 	}

@@ -121,13 +121,25 @@ func kindOf(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// isEmpty says that a value is no data: nil or a list without items.
+// isEmpty says that a value is no data: nil, a list without items, or a list of series
+// (as CloudWatch gives them, each with its Values) of which none has a value.
 func isEmpty(v any) bool {
 	if v == nil {
 		return true
 	}
 	list, ok := v.([]any)
-	return ok && len(list) == 0
+	for _, item := range list {
+		if !isEmptySeries(item) {
+			return false
+		}
+	}
+	return ok
+}
+
+func isEmptySeries(v any) bool {
+	series, _ := v.(map[string]any)
+	values, ok := series["Values"].([]any)
+	return ok && len(values) == 0
 }
 
 // hasNaN says that a value is NaN or holds it.

@@ -49,7 +49,6 @@ var notBuiltGitSync = []unbuilt{
 
 // notBuiltMetrics lists the fields of the metrics of templates and runs.
 var notBuiltMetrics = []unbuilt{
-	{path: "spec.metrics[].provider.cloudWatch"},
 	{path: "spec.metrics[].provider.plugin"},
 	{path: "spec.metrics[].provider.web.authentication.sigv4"},
 }

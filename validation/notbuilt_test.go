@@ -72,6 +72,7 @@ var builtMetric = []string{"spec.metrics[].name", "spec.metrics[].interval", "sp
 	"spec.metrics[].provider.skywalking.address", "spec.metrics[].provider.skywalking.query", "spec.metrics[].provider.skywalking.interval",
 	"spec.metrics[].provider.graphite.address", "spec.metrics[].provider.graphite.query",
 	"spec.metrics[].provider.datadog.secretRef.name", "spec.metrics[].provider.datadog.secretRef.namespaced",
+	"spec.metrics[].provider.cloudWatch.interval", "spec.metrics[].provider.cloudWatch.metricDataQueries[]",
 	"spec.metrics[].provider.web.method", "spec.metrics[].provider.web.url", "spec.metrics[].provider.web.headers[].key", "spec.metrics[].provider.web.headers[].value", "spec.metrics[].provider.web.body", "spec.metrics[].provider.web.timeoutSeconds",
 	"spec.metrics[].provider.web.jsonPath", "spec.metrics[].provider.web.insecure", "spec.metrics[].provider.web.jsonBody", "spec.metrics[].provider.web.authentication.basicAuth.username", "spec.metrics[].provider.web.authentication.basicAuth.password",
 	"spec.metrics[].provider.web.authentication.oauth2.tokenUrl", "spec.metrics[].provider.web.authentication.oauth2.clientId", "spec.metrics[].provider.web.authentication.oauth2.clientSecret", "spec.metrics[].provider.web.authentication.oauth2.scopes[]",

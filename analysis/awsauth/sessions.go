@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
 	"k8s.io/utils/lru"
 
 	"github.com/pushback-dev/pushback/analysis/providerhttp"
@@ -107,6 +108,7 @@ func (s *Sessions) read(ctx context.Context, id Identity) (aws.Config, error) {
 		return aws.Config{}, ErrBadRegion
 	}
 	c.HTTPClient = s.transports.Guarded()
+	c.Logger = logging.Nop{} // what matters is in the errors
 	c.Retryer = func() aws.Retryer { return aws.NopRetryer{} }
 	if id.RoleARN != "" {
 		assume := stscreds.NewAssumeRoleProvider(sts.NewFromConfig(c), id.RoleARN, func(o *stscreds.AssumeRoleOptions) { o.RoleSessionName = roleSession })

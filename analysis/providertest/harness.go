@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -49,6 +50,8 @@ const (
 	OwnTimeout    Setting = "a timeout of its own"
 	SkipCheck     Setting = "insecure"
 	CustomHeaders Setting = "headers"
+	Address       Setting = "an address"
+	Redirects     Setting = "redirects on one host"
 )
 
 // Answer is a body in the provider's protocol, and what is to come of it.
@@ -82,6 +85,8 @@ type Harness struct {
 	// Around makes a server of a protocol of several requests out of a handler that gives
 	// the last answer. Nil: there is one request.
 	Around func(last http.HandlerFunc) http.HandlerFunc
+	// ContentType of answers, and of errors too if it is set. Default application/json.
+	ContentType string
 	// ErrorBody is an error in the provider's protocol that says the words given.
 	ErrorBody func(words string) string
 }
@@ -126,9 +131,9 @@ func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-func answering(body string) http.HandlerFunc {
+func (h Harness) answering(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Type", cmp.Or(h.ContentType, "application/json"))
 		_, _ = w.Write([]byte(body)) // the client may have gone
 	}
 }
@@ -141,14 +146,23 @@ func (h Harness) authorized(r *http.Request, user, password string) bool {
 	return ok && gotUser == user && gotPassword == password
 }
 
+// failing gives an error in the provider's protocol.
+func (h Harness) failing(w http.ResponseWriter, code int, body string) {
+	if h.ContentType != "" {
+		w.Header().Set("Content-Type", h.ContentType)
+	}
+	w.WriteHeader(code)
+	_, _ = w.Write([]byte(body)) // the client may have gone
+}
+
 func (h Harness) ok() http.HandlerFunc { return h.answers(h.Answers[Number].Body) }
 
 // answers is a server that gives a body in the end.
 func (h Harness) answers(body string) http.HandlerFunc {
 	if h.Around == nil {
-		return answering(body)
+		return h.answering(body)
 	}
-	return h.Around(answering(body))
+	return h.Around(h.answering(body))
 }
 
 // polls is how often what is pending is asked for again.

@@ -98,6 +98,10 @@ func testStatusCodes(t *testing.T, h Harness) {
 		} {
 			t.Run(fmt.Sprint(code, " ", kind), func(t *testing.T) {
 				s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+					if kind == "in the protocol" {
+						h.failing(w, code, body)
+						return
+					}
 					w.WriteHeader(code)
 					_, _ = w.Write([]byte(body))
 				})
@@ -133,8 +137,7 @@ func testHugeBody(t *testing.T, h Harness) {
 	}
 	long := strings.Repeat("word ", 100_000)
 	s = serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusInternalServerError)
-		_, _ = w.Write([]byte(h.ErrorBody(long)))
+		h.failing(w, http.StatusInternalServerError, h.ErrorBody(long))
 	})
 	_, err := h.measure(context.Background(), t, h.Query(s.URL, Settings{}))
 	if err == nil || len(err.Error()) > maxError {
@@ -199,6 +202,9 @@ func testRedirectAway(t *testing.T, h Harness) {
 }
 
 func testRedirectAtHome(t *testing.T, h Harness) {
+	if why := h.Lacks[Redirects]; why != "" {
+		t.Skip(why)
+	}
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.URL.Path, "/moved/") {
 			http.Redirect(w, r, "/moved"+r.URL.Path, http.StatusTemporaryRedirect)
@@ -267,8 +273,7 @@ func testSecretsInErrors(t *testing.T, h Harness) {
 		return func(w http.ResponseWriter, r *http.Request) {
 			// The secret stands across the place where words are cut short.
 			words := strings.Repeat("x", 880) + secret + " " + r.Header.Get("Authorization") + " " + r.Header.Get("X-Token") + " " + url.QueryEscape(secret)
-			w.WriteHeader(code)
-			_, _ = w.Write([]byte(h.ErrorBody(words)))
+			h.failing(w, code, h.ErrorBody(words))
 		}
 	}
 	targets := map[string]string{"nobody listens": "http://127.0.0.1:1", "no such URL": "http://127.0.0.1:1/%zz" + secret, "password in the URL": "http://u:" + url.QueryEscape(secret) + "@127.0.0.1:1"}
@@ -306,6 +311,9 @@ func testUnreachable(t *testing.T, h Harness) {
 }
 
 func testLinkLocal(t *testing.T, h Harness) {
+	if why := h.Lacks[Address]; why != "" {
+		t.Skip(why)
+	}
 	for _, target := range []string{"http://169.254.169.254", "http://[fe80::1]", "http://[::ffff:169.254.169.254]:80"} {
 		start := time.Now()
 		_, err := h.measure(context.Background(), t, h.Query(target, Settings{TimeoutSeconds: 15}))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pushback-dev/pushback/analysis"
 	"github.com/pushback-dev/pushback/analysis/awsauth"
+	"github.com/pushback-dev/pushback/analysis/cloudwatch"
 	"github.com/pushback-dev/pushback/analysis/job"
 	"github.com/pushback-dev/pushback/analysis/kayenta"
 	"github.com/pushback-dev/pushback/analysis/prometheus"
@@ -37,6 +38,7 @@ func setUpAnalysis(mgr ctrl.Manager, s settings) error {
 	aws := awsauth.NewSessions(awsauth.Options{Egress: policy})
 	providers := map[string]analysis.Provider{
 		"prometheus": prometheus.New(prometheus.Options{DefaultAddress: s.prometheusAddress, Egress: policy, AWS: aws}),
+		"cloudWatch": cloudwatch.New(cloudwatch.Options{AWS: aws}),
 		"web":        web.New(web.Options{Egress: policy}),
 		"kayenta":    kayenta.New(kayenta.Options{Egress: policy}),
 		"job":        job.New(job.Options{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}),
