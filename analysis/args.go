@@ -45,13 +45,15 @@ func Placeholders(m v1alpha1.Metric) []string {
 // after decoding, so that no value can change the structure around it. Where a
 // string is code the value can't change the code's structure either:
 //
-//   - inside a quoted string of PromQL or of a condition it is escaped;
-//   - elsewhere in PromQL it may be any text with closed quotes, such as 5m;
+//   - inside a quoted string of a query or of a condition it is escaped, or refused
+//     where it would end it and the language has no sure escapes (see grammars);
+//   - elsewhere in a query it may be any text with closed quotes, such as 5m;
 //   - elsewhere in a condition it is one literal (a number, true, null, a JSON list),
 //     unless the condition is the placeholder and nothing else.
 //
 // Inside a quoted string with no escapes (in back quotes, or CEL's r"…") a value
-// that would end it is refused. In a web metric a value stays one parameter of the
+// that would end it is refused. In a query of Graphite a value stays one parameter's; in
+// one of Datadog it stays within the braces that it stands in. In a web metric a value stays one parameter of the
 // URL's query, inside one string of a JSON body, and one name in the jsonPath.
 // Inside quotes of an expression of CloudWatch a value with quotes is refused.
 // An error names the field and the argument, never the value.
@@ -70,12 +72,9 @@ func Substitute(m v1alpha1.Metric, values map[string]string) (v1alpha1.Metric, e
 		return m, fmt.Errorf("minSamples: %w", err)
 	}
 	out.SuccessCondition, out.FailureCondition, out.MinSamples = "", "", nil
-	query := ""
-	if p := out.Provider.Prometheus; p != nil {
-		if query, err = inCode(promQL, p.Query, values, false); err != nil {
-			return m, fmt.Errorf("provider.prometheus.query: %w", err)
-		}
-		p.Query = ""
+	queries, err := takeQueries(&out.Provider, values)
+	if err != nil {
+		return m, fmt.Errorf("provider.%w", err)
 	}
 	var web webText
 	if p := out.Provider.Web; p != nil {
@@ -93,9 +92,7 @@ func Substitute(m v1alpha1.Metric, values map[string]string) (v1alpha1.Metric, e
 		return m, err
 	}
 	out.SuccessCondition, out.FailureCondition, out.MinSamples = success, failure, samples
-	if p := out.Provider.Prometheus; p != nil {
-		p.Query = query
-	}
+	queries.putInto(&out.Provider)
 	if p := out.Provider.Web; p != nil {
 		web.putInto(p)
 	}

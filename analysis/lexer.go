@@ -11,18 +11,6 @@ import (
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 )
 
-// language of a field that holds code; it decides quotes and comments.
-type language int
-
-const (
-	promQL language = iota
-	celLanguage
-	exprLanguage
-	// metricMath is CloudWatch's: metric math and Metrics Insights. Nothing is escaped in
-	// its strings, and those of SEARCH hold quotes of another kind that mean something.
-	metricMath
-)
-
 func conditionLexer(m v1alpha1.Metric) language {
 	if m.ConditionLanguage == v1alpha1.ConditionExpr {
 		return exprLanguage
@@ -33,6 +21,7 @@ func conditionLexer(m v1alpha1.Metric) language {
 // Errors of placing a value in code.
 var (
 	errEndsString = errors.New("the value would end the quoted string that it stands in; use a string in double quotes")
+	errNotInside  = errors.New("the value can't stand inside these quotes or braces: it may hold neither them nor a newline, nor end with a backslash")
 	errOpenQuote  = errors.New("the value leaves a quote or a comment open")
 	errNoLiteral  = errors.New("outside quotes a condition takes a number, true, false, null or a JSON list as a value; put quotes around the placeholder for text")
 	errEscaped    = errors.New("a placeholder can't stand behind a backslash")
@@ -43,14 +32,16 @@ type lexer struct {
 	lang language
 	// quote closes the string that we are in; empty outside.
 	quote string
-	// raw is true inside a string that knows no escapes.
-	raw bool
+	// kind of the string that we are in.
+	kind stringKind
 	// escaped is true behind a backslash in a string.
 	escaped bool
 	// comment ends the comment that we are in; empty outside.
 	comment string
 	// prefix is the identifier directly before this position.
 	prefix string
+	// last character outside of strings and comments that is no blank; 0 for none.
+	last byte
 }
 
 func (l *lexer) feed(s string) {
@@ -62,7 +53,7 @@ func (l *lexer) feed(s string) {
 		case l.comment != "":
 			i += l.skipTo(s[i:], &l.comment)
 		case l.quote != "":
-			if !l.raw && s[i] == '\\' {
+			if l.kind != verbatim && s[i] == '\\' {
 				l.escaped = true
 				i++
 				continue
@@ -80,7 +71,7 @@ func (l *lexer) skipTo(s string, end *string) int {
 		return 1
 	}
 	n := len(*end)
-	*end, l.raw, l.prefix = "", false, ""
+	*end, l.kind, l.prefix = "", noString, ""
 	return n
 }
 
@@ -89,35 +80,20 @@ func (l *lexer) outside(s string) int {
 		l.comment = end
 		return n
 	}
-	switch c := s[0]; c {
-	case '"', '\'', '`':
-		l.quote = s[:1]
-		if triple := strings.Repeat(l.quote, 3); l.lang == celLanguage && c != '`' && strings.HasPrefix(s, triple) {
-			l.quote = triple
-		}
-		l.raw = c == '`' || l.lang == metricMath || l.lang == celLanguage && strings.ContainsAny(l.prefix, "rR") && len(l.prefix) <= 2
-		return len(l.quote)
-	default:
-		if c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
-			l.prefix += s[:1]
-		} else {
-			l.prefix = ""
-		}
-		return 1
+	if end, kind := l.opened(s); kind != noString {
+		l.quote, l.kind, l.last = end, kind, s[0]
+		return len(end)
 	}
-}
-
-// commentAt says how a comment that starts here ends.
-func (l *lexer) commentAt(s string) (end string, n int) {
-	switch {
-	case l.lang == promQL && s[0] == '#':
-		return "\n", 1
-	case l.lang != promQL && l.lang != metricMath && strings.HasPrefix(s, "//"):
-		return "\n", 2
-	case l.lang == exprLanguage && strings.HasPrefix(s, "/*"):
-		return "*/", 2
+	c := s[0]
+	if c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
+		l.prefix += s[:1]
+	} else {
+		l.prefix = ""
 	}
-	return "", 0
+	if c != ' ' && c != '\t' && c != '\n' && c != '\r' {
+		l.last = c
+	}
+	return 1
 }
 
 // place is the text that stands for a value here.
@@ -131,13 +107,18 @@ func (l *lexer) place(value string, literals bool) (string, error) {
 		return strings.ReplaceAll(value, l.comment, ""), nil
 	case l.quote != "" && l.lang == metricMath && strings.ContainsAny(value, "'\"`\\"):
 		return "", errEndsString
-	case l.quote != "" && l.raw:
+	case l.quote != "" && l.kind == closed:
+		if strings.ContainsAny(value, l.quote[:1]+"\r\n") || l.quote == "}" && strings.Contains(value, "{") || strings.HasSuffix(value, `\`) {
+			return "", errNotInside
+		}
+		return value, nil
+	case l.quote != "" && l.kind == verbatim:
 		if strings.Contains(value, l.quote[:1]) || l.quote != "`" && strings.ContainsAny(value, "\r\n") {
 			return "", errEndsString
 		}
 		return value, nil
 	case l.quote != "":
-		return escape(value, l.quote[0]), nil
+		return escapeFor(l.lang, value, l.quote[0]), nil
 	case literals:
 		return literal(value)
 	}
