@@ -433,3 +433,19 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// An ended Job stays long enough to be found by a controller that was away.
+func TestTimeToLive(t *testing.T) {
+	for given, want := range map[string]any{
+		``: nil, `"ttlSecondsAfterFinished":0,`: int64(600), `"ttlSecondsAfterFinished":30,`: int64(600),
+		`"ttlSecondsAfterFinished":600,`: int64(600), `"ttlSecondsAfterFinished":3600,`: int64(3600),
+	} {
+		job, err := compose(query(strings.Replace(goodSpec, "{", "{"+given, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := job.Object["spec"].(map[string]any)["ttlSecondsAfterFinished"]; got != want {
+			t.Errorf("%q: got %v, want %v", given, got, want)
+		}
+	}
+}

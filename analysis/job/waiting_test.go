@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pushback-dev/pushback/analysis"
@@ -219,5 +220,28 @@ func TestAQuotaThatStaysFull(t *testing.T) {
 	got := l.sample(handle)
 	if got.Verdict != v1alpha1.AnalysisPhaseInconclusive || !strings.Contains(got.Message, "exceeded quota") || l.created != 0 {
 		t.Errorf("got %s %q with %d made", got.Verdict, got.Message, l.created)
+	}
+}
+
+// Pods that are taken away before they have started say nothing new.
+func TestPodsThatAreTakenAway(t *testing.T) {
+	leaving := corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: start}}, Status: waitingPod("ErrImagePull", "")}
+	worked := leaving
+	worked.Status = corev1.PodStatus{Phase: corev1.PodRunning}
+	anew := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Status: waitingPod("ContainerCreating", "")}
+	before := waiting{waitingForImage, "as before"}
+	for name, tc := range map[string]struct {
+		pods []corev1.Pod
+		want waiting
+	}{
+		"alone":              {[]corev1.Pod{leaving}, before},
+		"it had started":     {[]corev1.Pod{worked}, waiting{}},
+		"beside a new one":   {[]corev1.Pod{leaving, anew}, before},
+		"after a new one":    {[]corev1.Pod{anew, leaving}, waiting{waitingForPod, "pod b is not running yet"}},
+		"beside one at work": {[]corev1.Pod{leaving, worked}, waiting{}},
+	} {
+		if got := waitsOf(tc.pods, before); got != tc.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, tc.want)
+		}
 	}
 }

@@ -149,14 +149,17 @@ type WebMetricHeader struct {
 	Value string `json:"value"`
 }
 
-// JobMetric runs a Job.
+// JobMetric runs a Job in the run's namespace. Its end is the verdict: Complete is
+// Successful, Failed is Failed, and one that never starts is Inconclusive.
 type JobMetric struct {
+	// Metadata of the Job: labels and annotations, nothing else.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
 	// +optional
 	Metadata *runtime.RawExtension `json:"metadata,omitempty"`
-	// Spec of the Job (batch/v1).
+	// Spec of the Job (batch/v1). A ttlSecondsAfterFinished under 600 is made 600, so
+	// that the end is seen.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
@@ -254,26 +257,36 @@ type SkyWalkingMetric struct {
 	Interval DurationString `json:"interval,omitempty"`
 }
 
-// KayentaMetric asks Kayenta.
+// KayentaMetric asks Kayenta for a judgement, of which the thresholds make the verdict.
 type KayentaMetric struct {
-	Address                  string           `json:"address"`
-	Application              string           `json:"application"`
-	CanaryConfigName         string           `json:"canaryConfigName"`
+	// Address of Kayenta, such as http://kayenta:8090. A user and a password in it are
+	// sent as basic authentication.
+	Address string `json:"address"`
+	// Application that the canary config is for. Empty: any.
+	Application string `json:"application"`
+	// CanaryConfigName of the config, whose id is looked up in the configuration account.
+	CanaryConfigName string `json:"canaryConfigName"`
+	// MetricsAccountName, ConfigurationAccountName and StorageAccountName are Kayenta's
+	// accounts. Empty: Kayenta's default.
 	MetricsAccountName       string           `json:"metricsAccountName"`
 	ConfigurationAccountName string           `json:"configurationAccountName"`
 	StorageAccountName       string           `json:"storageAccountName"`
 	Threshold                KayentaThreshold `json:"threshold"`
-	Scopes                   []KayentaScope   `json:"scopes"`
+	// Scopes to compare, at least one.
+	Scopes []KayentaScope `json:"scopes"`
 }
 
-// KayentaThreshold of scores.
+// KayentaThreshold of scores, which are from 0 to 100.
 type KayentaThreshold struct {
-	Pass     int64 `json:"pass"`
+	// Pass is the least score that is Successful; more than 0.
+	Pass int64 `json:"pass"`
+	// Marginal is the least score that is Inconclusive; below it is Failed. At most Pass.
 	Marginal int64 `json:"marginal"`
 }
 
 // KayentaScope is a pair of scopes.
 type KayentaScope struct {
+	// Name that the canary config calls it by.
 	Name            string      `json:"name"`
 	ControlScope    ScopeDetail `json:"controlScope"`
 	ExperimentScope ScopeDetail `json:"experimentScope"`
@@ -281,9 +294,13 @@ type KayentaScope struct {
 
 // ScopeDetail of Kayenta.
 type ScopeDetail struct {
-	Scope  string `json:"scope"`
+	// Scope such as the name of a server group.
+	Scope string `json:"scope"`
+	// Region or location.
 	Region string `json:"region"`
-	Step   int64  `json:"step"`
-	Start  string `json:"start"`
-	End    string `json:"end"`
+	// Step between values in seconds.
+	Step int64 `json:"step"`
+	// Start and End in RFC 3339.
+	Start string `json:"start"`
+	End   string `json:"end"`
 }
