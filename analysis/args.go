@@ -53,8 +53,9 @@ func Placeholders(m v1alpha1.Metric) []string {
 //
 // Inside a quoted string with no escapes (in back quotes, or CEL's r"…") a value
 // that would end it is refused. In a query of Graphite a value stays one parameter's; in
-// one of Datadog it stays within the braces that it stands in. In a web metric a value stays one parameter of the
-// URL's query, inside one string of a JSON body, and one name in the jsonPath.
+// one of Datadog it stays within the braces that it stands in. In a web metric it stays
+// one parameter of the URL's query, inside one string of a JSON body, and one name in the
+// jsonPath.
 // Inside quotes of an expression of CloudWatch a value with quotes is refused.
 // An error names the field and the argument, never the value.
 func Substitute(m v1alpha1.Metric, values map[string]string) (v1alpha1.Metric, error) {

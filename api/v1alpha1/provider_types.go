@@ -4,8 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// MetricProvider is exactly one of its fields. Prometheus is carried out; every
-// other one is refused by name until it is built.
+// MetricProvider is exactly one of its fields. What isn't built yet is refused by name.
 type MetricProvider struct {
 	// +optional
 	Prometheus *PrometheusMetric `json:"prometheus,omitempty"`
@@ -198,7 +197,9 @@ type DatadogMetric struct {
 
 // SecretRef names a Secret.
 type SecretRef struct {
-	Name string `json:"name"`
+	// Name of the Secret. Default as without a reference; wanted with Namespaced.
+	// +optional
+	Name string `json:"name,omitempty"`
 	// Namespaced looks in the run's namespace alone. Default false: in the namespace
 	// of the Secrets that the admin shares, and then in the run's.
 	// +optional
@@ -207,17 +208,24 @@ type SecretRef struct {
 
 // NewRelicMetric asks New Relic.
 type NewRelicMetric struct {
+	// Profile is the name of the Secret with the keys personal-api-key and account-id,
+	// and perhaps region and base-url-nerdgraph. Default newrelic.
 	// +optional
 	Profile string `json:"profile,omitempty"`
-	Query   string `json:"query"`
+	// Query in NRQL.
+	Query string `json:"query"`
+	// Timeout that New Relic gives the query, in seconds. At least 1. Default 5.
 	// +optional
 	Timeout *int64 `json:"timeout,omitempty"`
 }
 
 // WavefrontMetric asks Wavefront.
 type WavefrontMetric struct {
+	// Address is a host name such as example.wavefront.com, and the key of the token in
+	// the Secret wavefront-api-tokens.
 	// +optional
 	Address string `json:"address,omitempty"`
+	// Query such as ts("…").
 	// +optional
 	Query string `json:"query,omitempty"`
 }
@@ -233,26 +241,34 @@ type CloudWatchMetric struct {
 
 // GraphiteMetric asks Graphite.
 type GraphiteMetric struct {
+	// Address such as http://graphite.monitoring.
 	// +optional
 	Address string `json:"address,omitempty"`
+	// Query is what stands behind /render? in a URL, such as target=…&from=-5min.
 	// +optional
 	Query string `json:"query,omitempty"`
 }
 
 // InfluxdbMetric asks InfluxDB.
 type InfluxdbMetric struct {
+	// Profile is the name of the Secret with the keys address, authToken and org.
+	// Default influxdb.
 	// +optional
 	Profile string `json:"profile,omitempty"`
+	// Query in Flux. The column _value is the result.
 	// +optional
 	Query string `json:"query,omitempty"`
 }
 
 // SkyWalkingMetric asks SkyWalking.
 type SkyWalkingMetric struct {
+	// Address such as http://skywalking-oap.istio-system:12800, without /graphql.
 	// +optional
 	Address string `json:"address,omitempty"`
+	// Query in GraphQL, which takes $duration: Duration!.
 	// +optional
 	Query string `json:"query,omitempty"`
+	// Interval looked back over, such as 3m. Required.
 	// +optional
 	Interval DurationString `json:"interval,omitempty"`
 }
