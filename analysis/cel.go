@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/env"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
@@ -33,7 +34,7 @@ var celEnv = sync.OnceValues(func() (*cel.Env, error) {
 		cel.CrossTypeNumericComparisons(true),
 		cel.ParserExpressionSizeLimit(celSize),
 		cel.Variable("result", cel.DynType),
-		celMacros(), celTurnFunction(),
+		celMacros(), celTurnFunction(), celFieldsFunction(),
 	}
 	for _, a := range celArithmetic {
 		opts = append(opts, a.declare())
@@ -137,20 +138,22 @@ func celMentions(text string) (mentions, error) {
 			t.usesResult = t.usesResult || x.AsIdent() == "result"
 		case ast.LiteralKind:
 			t.guardsAbsence = t.guardsAbsence || x.AsLiteral() == types.NullValue
-		case ast.ListKind:
-			t.guardsAbsence = t.guardsAbsence || x.AsList().Size() == 0
 		case ast.CallKind:
-			t.call(x.AsCall().FunctionName())
+			t.call(x.AsCall().FunctionName(), x.AsCall().Args())
 		}
 	}))
 	return t, nil
 }
 
-func (t *mentions) call(function string) {
+func (t *mentions) call(function string, args []ast.Expr) {
 	switch function {
-	case "len", "size", "isNil", "default", "has":
+	case "len", "size", "isNil", "default":
 		t.guardsAbsence = true
 	case "isNaN":
 		t.guardsNaN = true
+	case operators.Equals, operators.NotEquals:
+		for _, arg := range args {
+			t.guardsAbsence = t.guardsAbsence || arg.Kind() == ast.ListKind && arg.AsList().Size() == 0
+		}
 	}
 }

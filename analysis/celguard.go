@@ -21,6 +21,8 @@ const (
 	celSteps = 40
 	// celTurn is the function that the loops of macros call. No condition can name it.
 	celTurn = "@turn"
+	// celFields is the one that has() calls.
+	celFields = "@fields"
 )
 
 // celGuard makes one evaluation pay for its loops, and carries out what CEL does

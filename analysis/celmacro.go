@@ -6,6 +6,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
 )
 
 // celMacros are CEL's own, whose loops call celTurn in each turn, and equality with
@@ -15,7 +16,29 @@ func celMacros() cel.EnvOption {
 	for _, m := range cel.StandardMacros {
 		macros = append(macros, paying(m))
 	}
-	return cel.Macros(macros...)
+	return cel.Macros(append(macros, strictHas)...)
+}
+
+// strictHas is has(), but of something that has no fields, such as a number, it is an
+// error rather than false: a wrong type is not an absent field.
+var strictHas = cel.GlobalMacro(operators.Has, 1, func(f cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+	test, err := cel.HasMacro.Expander()(f, nil, args)
+	if err != nil {
+		return nil, err
+	}
+	of := f.Copy(args[0].AsSelect().Operand())
+	return f.NewCall(operators.Conditional, f.NewCall(celFields, of), test, f.NewLiteral(types.False)), nil
+})
+
+// celFieldsFunction is true of a map, and an error of everything else.
+func celFieldsFunction() cel.EnvOption {
+	return cel.Function(celFields, cel.Overload("fields_dyn", []*cel.Type{cel.DynType}, cel.BoolType,
+		cel.UnaryBinding(func(of ref.Val) ref.Val {
+			if _, ok := of.(traits.Mapper); !ok {
+				return types.NewErr("has wants a field of a map, got one of a %s", of.Type().TypeName())
+			}
+			return types.True
+		})))
 }
 
 // celTurnFunction gives its first argument back; the guard makes it pay.

@@ -48,8 +48,9 @@ type condition struct {
 type mentions struct {
 	// usesResult is true when it looks at the result at all.
 	usesResult bool
-	// guardsAbsence is true when it speaks of absence: len, size, isNil, default,
-	// has, null or an empty list. What it says then is the user's word.
+	// guardsAbsence is true when it speaks of no data: len, size, isNil, default, null
+	// or a comparison with an empty list. What it says then is the user's word. A
+	// field that has() asks for is no such word: in a loop over nothing it isn't asked.
 	guardsAbsence bool
 	// guardsNaN is true when it calls isNaN.
 	guardsNaN bool

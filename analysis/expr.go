@@ -201,11 +201,15 @@ func (v *exprVisitor) Visit(node *ast.Node) {
 		v.name(n.Name)
 	case *ast.NilNode:
 		v.guardsAbsence = true
-	case *ast.ArrayNode:
-		v.guardsAbsence = v.guardsAbsence || len(n.Nodes) == 0
 	case *ast.BinaryNode:
-		v.guardsAbsence = v.guardsAbsence || n.Operator == "??"
+		equality := n.Operator == "==" || n.Operator == "!="
+		v.guardsAbsence = v.guardsAbsence || n.Operator == "??" || equality && (isEmptyList(n.Left) || isEmptyList(n.Right))
 	}
+}
+
+func isEmptyList(node ast.Node) bool {
+	list, ok := node.(*ast.ArrayNode)
+	return ok && len(list.Nodes) == 0
 }
 
 func (v *exprVisitor) name(name string) {

@@ -156,7 +156,7 @@ func objects() []any {
 		entries("count", 10.0, "average.duration", 14.0), entries("count", 10.0, "average.duration", nil), entries("average.duration", 20.0),
 		entries("a", 1.0, "b", true, "c", list(1.0, 2.0, 3.0, 4.0), "d", nil), entries("a", 1.0, "b", true, "c", list(1.0, 7.0)), entries("a", 1.0, "b", true, "c", list()),
 		entries("a", 2.0, "b", true, "c", list(1.0), "d", 3.0), entries("a", 0.0), entries("a", "x", "b", false), entries("a", 3.0, "b", 1.0), entries("a", 3.0, "b", true, "c", entries()),
-		entries("a", 3.0, "b", true, "c", list(7.0, "x")), entries("a", 3.0, "b", true, "c", list("x", 7.0)), entries("a", 3.0, "b", true, "c", nil), entries("b", false),
+		entries("a", 3.0, "b", true, "c", list(7.0, "x")), entries("a", 3.0, "b", true, "c", list("x", 7.0)), entries("a", 3.0, "b", true, "c", nil), entries("a", 3.0, "b", true, "c", "abc"), entries("b", false),
 		entries("num", 1.2, "bool", true, "mapfield", entries("foo", "bar")), entries("num", 1.2, "bool", true, "mapfield", entries()), entries("num", 1.2, "bool", true),
 		entries("num", 1.0, "bool", true, "mapfield", entries("foo", "bar")), entries("num", 1.2, "bool", true, "mapfield", list()), entries("num", 1.2, "bool", "x"),
 		entries("Status", 999.0), entries("Status", -1.0), entries("Name", "hi"), entries("variant", "treatment"), entries("variant", true), entries("completed", true), entries("completed", 1.0),
@@ -174,6 +174,13 @@ func objects() []any {
 	} {
 		all = append(all, entries("counts", entries("status", status)))
 	}
+	for _, field := range []string{"Status", "decision", "statusCode", "exitCode", "recommendation"} {
+		all = append(all, entries(field, entries()), entries(field, "999"), entries(field, true))
+	}
+	all = append(all, entries("num", 1.2, "bool", true, "mapfield", entries("foo", 1.0)), list(entries("Values", list("0.1"))), list(entries("Values", list(0.0, 0.0, 0.0, "x", 2.0))),
+		list("x", 1.0), list(list("x", 0.5)), list(list("x", 0.5), 1.0), list(entries("Values", "abcde")), list(entries("Values", list(true, 5.0, 0.0, 0.0, 0.0))),
+		entries("counts", entries("status", list(entries("name", 1.0, "count", 3.0)))), entries("counts", entries("status", list(1.0, entries("name", "OK")))),
+		entries("counts", entries("status", list(entries("name", 1.0)))))
 	all = append(all, entries("counts", entries()), entries("counts", nil), entries("counts", 1.0))
 	for _, state := range []any{"breached", "ok", nil, 1.0} {
 		slos := list(entries("overall_status", list(entries("state", "ok"), entries("state", state))), entries("overall_status", list(entries("state", state))))
