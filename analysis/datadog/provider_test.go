@@ -152,13 +152,20 @@ func TestC19_NullReachesTheConditionAsNil(t *testing.T) {
 		"v1": v1(`[{"pointlist":[[1000,null]]}]`),
 		"v2": v2(`[{"name":"a / b","type":"number","values":[null]}]`),
 	} {
-		for condition, want := range map[string]v1alpha1.AnalysisPhase{
-			"result < 0.05":                   v1alpha1.AnalysisPhaseError,
-			"result == nil || result < 0.05":  v1alpha1.AnalysisPhaseSuccessful,
-			"default(result, 0) < 0.05":       v1alpha1.AnalysisPhaseSuccessful,
-			"!isNil(result) && result < 0.05": v1alpha1.AnalysisPhaseFailed,
+		for name, tc := range map[string]struct {
+			language  v1alpha1.ConditionLanguage
+			condition string
+			want      v1alpha1.AnalysisPhase
+		}{
+			"expr, unguarded": {v1alpha1.ConditionExpr, "result < 0.05", v1alpha1.AnalysisPhaseError},
+			"expr, nil":       {v1alpha1.ConditionExpr, "result == nil || result < 0.05", v1alpha1.AnalysisPhaseSuccessful},
+			"expr, default":   {v1alpha1.ConditionExpr, "default(result, 0) < 0.05", v1alpha1.AnalysisPhaseSuccessful},
+			"expr, isNil":     {v1alpha1.ConditionExpr, "!isNil(result) && result < 0.05", v1alpha1.AnalysisPhaseFailed},
+			"CEL, unguarded":  {v1alpha1.ConditionCEL, "result < 0.05", v1alpha1.AnalysisPhaseError},
+			"CEL, null":       {v1alpha1.ConditionCEL, "result == null || result < 0.05", v1alpha1.AnalysisPhaseSuccessful},
+			"CEL, default":    {v1alpha1.ConditionCEL, "default(result, 0) < 0.05", v1alpha1.AnalysisPhaseSuccessful},
 		} {
-			t.Run(version+" "+condition, func(t *testing.T) {
+			t.Run(version+" "+name, func(t *testing.T) {
 				s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
 				defer s.Close()
 				h := &harness{version: version}
@@ -166,12 +173,12 @@ func TestC19_NullReachesTheConditionAsNil(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				conditions, err := analysis.Compile(v1alpha1.Metric{Name: "m", SuccessCondition: condition, ConditionLanguage: v1alpha1.ConditionExpr})
+				conditions, err := analysis.Compile(v1alpha1.Metric{Name: "m", SuccessCondition: tc.condition, ConditionLanguage: tc.language})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got, message := analysis.Judge(conditions, outcome.(analysis.Sample).Value, time.Unix(0, 0)); got != want {
-					t.Errorf("got %s (%s), want %s", got, message, want)
+				if got, message := analysis.Judge(conditions, outcome.(analysis.Sample).Value, time.Unix(0, 0)); got != tc.want {
+					t.Errorf("got %s (%s), want %s", got, message, tc.want)
 				}
 			})
 		}

@@ -11,9 +11,9 @@
 // base-url-nerdgraph. A key base-url-rest is Argo's too, and not needed: NRQL is asked of
 // NerdGraph alone.
 //
-// Plain HTTP stands in for New Relic's client, which makes an http.Client of its own
-// (that follows redirects anywhere with the key in a header of its own, and asks three
-// times by itself) and takes a JavaScript engine along.
+// Plain HTTP stands in for New Relic's client, which takes a transport but no
+// http.Client (its own follows redirects to any host), asks three times by itself, reads
+// the environment, and keeps the server's words on a refused key to itself.
 //
 // It imports no Kubernetes client and no controller.
 package newrelic
