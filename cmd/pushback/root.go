@@ -43,6 +43,7 @@ and has the small servers that the demo and the tests are made of.`,
 		newRestartCommand(),
 		newUndoCommand(),
 		newTerminateCommand(),
+		newCreateCommand(),
 	)
 	addTo(cmd, groupBefore, newPlanCommand())
 	addTo(cmd, groupLab,

@@ -41,6 +41,8 @@ func TestTheCommandLine(t *testing.T) {
 	s.shows(s.cli(0, "status", "web"), "Healthy")
 	s.shows(s.cli(1, "promote", "web"), "refused")
 	s.shows(s.cli(1, "abort", "web"), "refused", "nothing is in progress")
+	s.shows(s.cli(0, "create", "analysisrun", "--from", "quality", "-a", "quality=1", "--wait", "2m"), "Successful")
+	s.shows(s.cli(1, "create", "analysisrun", "--from", "quality", "-a", "quality=0.5", "--wait", "2m"), "Failed", "0.5")
 
 	s.commit("Release web v2", app("v2", "1", waitingSteps))
 	s.await("the pause at 25%", pausedAt25)
