@@ -73,8 +73,10 @@ type PrometheusRangeQueryArgs struct {
 	Step DurationString `json:"step,omitempty"`
 }
 
-// Authentication of an HTTP provider.
+// Authentication says to a server who asks, by at most one of its fields, and not beside
+// a header Authorization.
 type Authentication struct {
+	// Sigv4 signs for Amazon Managed Service for Prometheus; prometheus alone has it.
 	// +optional
 	Sigv4 *Sigv4Config `json:"sigv4,omitempty"`
 	// +optional
@@ -83,24 +85,33 @@ type Authentication struct {
 	BasicAuth *BasicAuthConfig `json:"basicAuth,omitempty"`
 }
 
-// Sigv4Config signs for AWS.
+// Sigv4Config signs for AWS with the controller's own credentials, or with those of a
+// role that they may assume.
 type Sigv4Config struct {
+	// Region such as eu-central-1. Default the controller's own.
 	// +optional
 	Region string `json:"region,omitempty"`
+	// Profile is a section of the controller's AWS configuration files.
 	// +optional
 	Profile string `json:"profile,omitempty"`
+	// RoleARN of a role to assume, such as arn:aws:iam::123456789012:role/metrics.
 	// +optional
 	RoleARN string `json:"roleArn,omitempty"`
 }
 
-// OAuth2Config gets a token by client credentials.
+// OAuth2Config gets a token by client credentials (RFC 6749, 4.4). The token is kept
+// until it expires or is refused.
 type OAuth2Config struct {
+	// TokenURL of the token endpoint. Required.
 	// +optional
 	TokenURL string `json:"tokenUrl,omitempty"`
+	// ClientID. Required.
 	// +optional
 	ClientID string `json:"clientId,omitempty"`
+	// ClientSecret. Required; {{args.name}} takes it from a Secret.
 	// +optional
 	ClientSecret string `json:"clientSecret,omitempty"`
+	// Scopes asked for. Default none.
 	// +optional
 	Scopes []string `json:"scopes,omitempty"`
 }
@@ -109,35 +120,43 @@ type OAuth2Config struct {
 type BasicAuthConfig struct {
 	// +optional
 	Username string `json:"username,omitempty"`
+	// Password; {{args.name}} takes it from a Secret.
 	// +optional
 	Password string `json:"password,omitempty"`
 }
 
-// WebMetric asks a URL.
+// WebMetric asks a URL. The value is what jsonPath finds in the answer, with its JSON
+// type; an answer that is no JSON is text, or an error when there is a jsonPath.
 type WebMetric struct {
 	// Method. Default GET.
 	// +kubebuilder:validation:Enum=GET;POST;PUT
 	// +optional
 	Method string `json:"method,omitempty"`
-	URL    string `json:"url"`
+	// URL, of HTTP or HTTPS. Behind "?name=" an argument stays one parameter's value.
+	URL string `json:"url"`
 	// +optional
 	Headers []WebMetricHeader `json:"headers,omitempty"`
+	// Body, of POST and PUT alone. In one that is JSON an argument stays one string, or
+	// one JSON value.
 	// +optional
 	Body string `json:"body,omitempty"`
 	// TimeoutSeconds. Default 10.
 	// +optional
 	TimeoutSeconds int64 `json:"timeoutSeconds,omitempty"`
-	// JSONPath into the answer. Default {$}.
+	// JSONPath into the answer, in braces, as kubectl has it. Default {$}. Of several
+	// values that it finds the first is taken.
 	// +optional
 	JSONPath string `json:"jsonPath,omitempty"`
+	// Insecure skips the check of the server's certificate. Default false.
 	// +optional
 	Insecure bool `json:"insecure,omitempty"`
-	// JSONBody is sent as JSON.
+	// JSONBody is sent as JSON, by POST and PUT alone, and not beside Body.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
 	// +optional
 	JSONBody *runtime.RawExtension `json:"jsonBody,omitempty"`
+	// Authentication by oauth2 or basicAuth.
 	// +optional
 	Authentication *Authentication `json:"authentication,omitempty"`
 }
@@ -230,11 +249,14 @@ type WavefrontMetric struct {
 	Query string `json:"query,omitempty"`
 }
 
-// CloudWatchMetric asks CloudWatch.
+// CloudWatchMetric asks Amazon CloudWatch, as the controller and in its region.
 type CloudWatchMetric struct {
+	// Interval looked back over. Default 5m.
 	// +optional
 	Interval DurationString `json:"interval,omitempty"`
-	// MetricDataQueries as the API takes them.
+	// MetricDataQueries of GetMetricData: id, and an expression or a metricStat; label,
+	// period, returnData and accountId if wanted. The value is the list of series that they
+	// return, such that result[0].Values[0] is the newest number of the first.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	MetricDataQueries []runtime.RawExtension `json:"metricDataQueries"`
 }
