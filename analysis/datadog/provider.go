@@ -59,7 +59,7 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, _ analysis.Han
 	defer cancel()
 	keys, err := p.credentials(ctx, *metric, q.Namespace)
 	if err != nil {
-		return nil, providerhttp.PlainError(name, err, timeout, q.Redactor)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	redactor := q.Redactor.With(keys.APIKey, keys.AppKey)
 	value, err := p.ask(ctx, *metric, keys, q.At)

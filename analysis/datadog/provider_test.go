@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -311,5 +312,18 @@ func TestCredentials(t *testing.T) {
 				t.Errorf("got address %q", got.Address)
 			}
 		})
+	}
+}
+
+// Trouble with the API server must not read as if Datadog had it.
+func TestTroubleWithTheSecretIsTold(t *testing.T) {
+	trouble := &url.Error{Op: "Get", URL: "https://10.96.0.1/api/v1/namespaces/system/secrets/datadog", Err: errors.New("connection refused")}
+	p := New(Options{Secrets: providersecret.Finder{Shared: "system", Read: func(context.Context, string, string) (map[string][]byte, error) {
+		return nil, trouble
+	}}})
+	q := analysis.Query{Namespace: "shop", Provider: v1alpha1.MetricProvider{Datadog: &v1alpha1.DatadogMetric{Query: "q"}}}
+	_, err := p.Measure(context.Background(), q, nil)
+	if !errors.Is(err, trouble) || !strings.Contains(err.Error(), `reading Secret "datadog" in namespace "system"`) {
+		t.Errorf("got %v", err)
 	}
 }

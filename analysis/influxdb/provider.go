@@ -63,7 +63,7 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, _ analysis.Han
 		Namespace: q.Namespace, Name: cmp.Or(metric.Profile, defaultSecret), Keys: []string{keyAddress, keyToken, keyOrg},
 	})
 	if err != nil {
-		return nil, providerhttp.PlainError(name, err, timeout, q.Redactor)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	value, err := p.ask(ctx, *metric, profile)
 	if err != nil {

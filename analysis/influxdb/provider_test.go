@@ -211,7 +211,7 @@ func TestBadMetrics(t *testing.T) {
 		}
 		h.secrets.Put("shop", "without-"+missing, secret)
 		q := analysis.Query{Namespace: "shop", Provider: v1alpha1.MetricProvider{Influxdb: &v1alpha1.InfluxdbMetric{Profile: "without-" + missing, Query: "q"}}}
-		if _, err := h.provider().Measure(context.Background(), q, nil); err == nil || !strings.Contains(err.Error(), providersecret.ErrUnusable.Error()) {
+		if _, err := h.provider().Measure(context.Background(), q, nil); !errors.Is(err, providersecret.ErrUnusable) {
 			t.Errorf("without %s: got %v", missing, err)
 		}
 	}

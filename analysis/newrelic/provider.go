@@ -90,7 +90,7 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, _ analysis.Han
 	defer cancel()
 	account, err := p.account(ctx, *metric, q.Namespace)
 	if err != nil {
-		return nil, providerhttp.PlainError(name, err, timeout, q.Redactor)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	value, err := p.ask(ctx, *metric, account, seconds)
 	if err != nil {

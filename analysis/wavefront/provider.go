@@ -61,7 +61,7 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, _ analysis.Han
 	defer cancel()
 	tokens, err := p.secrets.Find(ctx, providersecret.Want{Namespace: q.Namespace, Name: secretName, Keys: []string{metric.Address}})
 	if err != nil {
-		return nil, providerhttp.PlainError(name, err, timeout, q.Redactor)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	token, redactor := tokens[metric.Address], tokens.Redactor(q.Redactor, metric.Address)
 	origin, err := providerhttp.ParseAddress(p.scheme + "://" + metric.Address)

@@ -3,6 +3,7 @@ package wavefront
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -155,7 +156,7 @@ func TestHosts(t *testing.T) {
 	}
 	q := h.query(plain.URL, providertest.Settings{})
 	q.Provider.Wavefront.Address = "elsewhere.wavefront.com"
-	if _, err := h.provider().Measure(context.Background(), q, nil); err == nil || !strings.Contains(err.Error(), providersecret.ErrUnusable.Error()) {
+	if _, err := h.provider().Measure(context.Background(), q, nil); !errors.Is(err, providersecret.ErrUnusable) {
 		t.Errorf("a host without a token: got %v", err)
 	}
 	if asked {
