@@ -83,6 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // refuse ends a run whose spec can't be used.
 func (r *Reconciler) refuse(ctx context.Context, run *v1alpha1.AnalysisRun, cause error) (ctrl.Result, error) {
+	r.abandon(ctx, run)
 	now := r.Now()
 	status := analysis.Refuse(run.Status, cause, now)
 	setConditions(&status, run.Generation, true, now)

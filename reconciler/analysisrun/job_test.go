@@ -165,3 +165,28 @@ func TestEachMeasurementHasItsID(t *testing.T) {
 		t.Errorf("got %s", phase)
 	}
 }
+
+// A run that is made unusable while a Job runs stops it, and nothing but it.
+func TestARunThatIsSpoiltStopsWhatItBegan(t *testing.T) {
+	done := jobMetric("done")
+	done.Count, done.Interval = new(intstr.FromInt32(2)), "1h"
+	l := newJobLab(t, func(metric string) v1alpha1.AnalysisPhase {
+		if metric == "done" {
+			return v1alpha1.AnalysisPhaseSuccessful
+		}
+		return ""
+	}, jobRun(jobMetric("smoke"), done))
+	l.play(3)
+	run := l.run()
+	run.Spec.Metrics[0].SuccessCondition = "result > 1" // a Job has no value
+	if err := l.client.Update(context.Background(), run); err != nil {
+		t.Fatal(err)
+	}
+	l.play(2)
+	if phase := l.run().Status.Phase; phase != v1alpha1.AnalysisPhaseError {
+		t.Errorf("the run is %s", phase)
+	}
+	if diff := cmp.Diff([]analysis.Handle{{"job-name": "uid-1.smoke.1"}}, l.provider.stopped); diff != "" {
+		t.Errorf("stopped (-want +got):\n%s", diff)
+	}
+}
