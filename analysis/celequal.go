@@ -38,7 +38,11 @@ func (t *celTranslator) equality(n *ast.BinaryNode) (celTerm, error) {
 		use := []string{"eq" + kindNames[right.kind] + " result"}
 		return celTerm{text: test, binds: bindRelation, kind: truth, needs: use, fails: use}, nil
 	}
-	return celTerm{text: test, binds: bindRelation, kind: truth, needs: left.needs, fails: left.fails}, nil
+	out := celTerm{text: test, binds: bindRelation, kind: truth, needs: left.needs, fails: left.fails}
+	if left.path == "result" {
+		out.guards = map[string]guards{"==": isAbsent, "!=": isThere}[n.Operator]
+	}
+	return out, nil
 }
 
 var kindNames = map[static]string{truth: "bool", integer64: "number", float: "number", text: "string"}

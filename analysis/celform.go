@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
@@ -67,6 +68,9 @@ func CELFormOf(condition string) (CELForm, error) {
 	term, err := t.truth(tree.Node)
 	if err != nil {
 		return CELForm{}, err
+	}
+	if !t.looked(term) {
+		return CELForm{}, t.no(tree.Node, "it can be told without a look at the result's type, which Expr checks beforehand")
 	}
 	form := CELForm{Condition: term.text}
 	for _, d := range allDifferences {
@@ -147,6 +151,33 @@ func (d *demands) binary(n *ast.BinaryNode) {
 	case *ast.BoolNode:
 		d.truth = true
 	}
+}
+
+// looked says that a term is an error over each result of another type than the
+// condition takes it for.
+func (t *celTranslator) looked(c celTerm) bool {
+	d := t.demands
+	if c.looked || d == (demands{}) {
+		return true
+	}
+	for _, wanted := range []struct {
+		demanded bool
+		uses     []string
+	}{
+		{d.number, []string{"number", "eqnumber"}},
+		{d.text, []string{"string", "eqstring"}},
+		{d.truth, []string{"bool", "eqbool"}},
+		{d.list, []string{"list", "list?", "items"}},
+		{d.fields, []string{"fields"}},
+		{d.sized && !d.list, []string{"sized"}},
+	} {
+		for _, use := range wanted.uses {
+			if wanted.demanded && slices.Contains(c.fails, use+" result") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // conflict says why no value can satisfy all demands.

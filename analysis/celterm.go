@@ -31,6 +31,15 @@ const (
 	list64
 )
 
+// guards of a term against no data.
+type guards int
+
+const (
+	noGuard guards = iota
+	isAbsent
+	isThere
+)
+
 // celTerm is a part of a condition in CEL, with when it can't be evaluated: CEL's &&
 // and || are those of expr only where the left side's error is the right side's too.
 type celTerm struct {
@@ -45,6 +54,15 @@ type celTerm struct {
 	around *celTerm
 	// zero is true for a literal zero; literal for every literal.
 	literal, zero bool
+	// short is a plainer text for a length that is asked for, by a comparison with an
+	// empty list, which null is not: it stands only before what needs a list. Nonempty
+	// says that it asks for something rather than nothing.
+	short    *celTerm
+	nonempty bool
+	// guards says which no data makes the term true or false.
+	guards guards
+	// looked is true when the type of the result is looked at on each way through.
+	looked bool
 	// needs must all hold, or the term may be an error.
 	needs []string
 	// fails is what makes the term an error for certain where it doesn't hold.
@@ -89,10 +107,20 @@ func both(a, b []string) []string {
 	return out
 }
 
+// before is the term in its short text, where null gets it to next, which fails then.
+func (c celTerm) before(next celTerm, nonempty bool) celTerm {
+	if c.short != nil && c.nonempty == nonempty && slices.Contains(next.fails, "list result") {
+		return *c.short
+	}
+	c.short = nil
+	return c
+}
+
 // and joins two truths. Where CEL's && would take false from the right for an error on
 // the left, a ? b : false asks the left first, as expr does.
-func and(a, b celTerm) celTerm {
-	out := celTerm{kind: truth, needs: union(a.needs, b.needs)}
+func (t *celTranslator) and(a, b celTerm) celTerm {
+	a = a.before(b, true)
+	out := celTerm{kind: truth, needs: union(a.needs, b.needs), looked: t.looked(a) || a.guards == isThere && t.looked(b)}
 	if covered(a.needs, b.fails) {
 		out.text, out.binds = a.in(bindAnd)+" && "+b.in(bindAnd), bindAnd
 		out.fails = both(a.fails, b.fails)
@@ -102,8 +130,9 @@ func and(a, b celTerm) celTerm {
 	return out
 }
 
-func or(a, b celTerm) celTerm {
-	out := celTerm{kind: truth, needs: union(a.needs, b.needs)}
+func (t *celTranslator) or(a, b celTerm) celTerm {
+	a = a.before(b, false)
+	out := celTerm{kind: truth, needs: union(a.needs, b.needs), looked: t.looked(a) || a.guards == isAbsent && t.looked(b)}
 	if covered(a.needs, b.fails) {
 		out.text, out.binds = a.in(bindOr)+" || "+b.in(bindOr), bindOr
 		out.fails = both(a.fails, b.fails)

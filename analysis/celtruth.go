@@ -29,7 +29,8 @@ func (t *celTranslator) truth(node ast.Node) (celTerm, error) {
 }
 
 func not(c celTerm) celTerm {
-	c.text, c.binds = "!"+c.in(bindUnary), bindUnary
+	c.text, c.binds, c.short = "!"+c.in(bindUnary), bindUnary, nil
+	c.guards = map[guards]guards{isAbsent: isThere, isThere: isAbsent}[c.guards]
 	return c
 }
 
@@ -41,10 +42,17 @@ func (t *celTranslator) ternary(n *ast.ConditionalNode) (celTerm, error) {
 			return celTerm{}, err
 		}
 	}
+	if taken := parts[2]; parts[0].short != nil {
+		if parts[0].nonempty {
+			taken = parts[1]
+		}
+		parts[0] = parts[0].before(taken, parts[0].nonempty)
+	}
 	return celTerm{
 		text:  parts[0].in(bindOr) + " ? " + parts[1].in(bindOr) + " : " + parts[2].in(bindOr),
 		binds: bindTernary, kind: truth,
 		needs: union(parts[0].needs, union(parts[1].needs, parts[2].needs)), fails: parts[0].fails,
+		looked: t.looked(parts[0]) || (parts[0].guards == isAbsent || t.looked(parts[1])) && (parts[0].guards == isThere || t.looked(parts[2])),
 	}, nil
 }
 
@@ -60,9 +68,9 @@ func (t *celTranslator) binary(n *ast.BinaryNode) (celTerm, error) {
 			return celTerm{}, err
 		}
 		if n.Operator == "&&" || n.Operator == "and" {
-			return and(left, right), nil
+			return t.and(left, right), nil
 		}
-		return or(left, right), nil
+		return t.or(left, right), nil
 	case "==", "!=":
 		return t.equality(n)
 	case "<", "<=", ">", ">=":
@@ -92,15 +100,17 @@ func (t *celTranslator) lengthOfResult(n *ast.BinaryNode) (celTerm, bool) {
 	if !t.demands.list || !isLengthOfResult(length) || !ok {
 		return celTerm{}, false
 	}
-	if empty, known := emptiness(operator, count.Value); known {
-		use := []string{"list? result"}
-		return celTerm{text: "result " + empty + " []", binds: bindRelation, kind: truth, needs: use, fails: use}, true
-	}
 	use := []string{"list result"}
-	return celTerm{
+	exact := celTerm{
 		text: "size([] + result) " + operator + " " + integerText(count.Value), binds: bindRelation, kind: truth,
 		needs: use, fails: append(use, "list? result", "sized result"),
-	}, true
+	}
+	if empty, known := emptiness(operator, count.Value); known {
+		use := []string{"list? result"}
+		exact.short = &celTerm{text: "result " + empty + " []", binds: bindRelation, kind: truth, needs: use, fails: use}
+		exact.nonempty = empty == "!="
+	}
+	return exact, true
 }
 
 func isLengthOfResult(node ast.Node) bool {

@@ -103,21 +103,15 @@ func (t *celTranslator) member(n *ast.MemberNode) (celTerm, error) {
 	case *ast.IntegerNode:
 		return t.at(of, property.Value), nil
 	case *ast.UnaryNode:
-		if i, ok := property.Node.(*ast.IntegerNode); ok && property.Operator == "-" {
-			return t.at(of, -i.Value), nil
-		}
+		return celTerm{}, t.no(n, "an index from the end; in CEL it needs size(), which is a word about no data")
 	}
 	return celTerm{}, t.no(n, "an index that is computed")
 }
 
-// at is an item of a list; expr counts negative ones from the end. Of text below the
-// result expr reads a byte.
+// at is an item of a list. Of text below the result expr reads a byte.
 func (t *celTranslator) at(of celTerm, index int) celTerm {
 	if of.path != "result" {
 		t.differs[DiffersOnTypes] = true
-	}
-	if index < 0 {
-		return member(of, fmt.Sprintf("[size(%s) - %d]", of.path, -index), false)
 	}
 	return member(of, fmt.Sprintf("[%d]", index), false)
 }
@@ -163,7 +157,7 @@ func (t *celTranslator) absence(n *ast.CallNode, name string) (celTerm, error) {
 		return celTerm{}, t.no(n, "in Expr, %s speaks of the whole result whatever it is given; in CEL it speaks of its argument", name)
 	}
 	if name == "isNil" {
-		return celTerm{text: "isNil(result)", binds: bindMember, kind: truth}, nil
+		return celTerm{text: "isNil(result)", binds: bindMember, kind: truth, guards: isAbsent}, nil
 	}
 	otherwise, err := t.value(n.Arguments[1])
 	if err != nil {
