@@ -184,6 +184,7 @@ func TestSubstituteUnresolved(t *testing.T) {
 func TestRedactor(t *testing.T) {
 	const secret = `s3cr3t /p"a+ss=`
 	quoted, _ := json.Marshal(secret)
+	echoed, _ := json.Marshal(map[string]string{"body": `{"key":` + string(quoted) + `}`})
 	r := MakeRedactor(secret, "")
 	for name, text := range map[string]string{
 		"as it is":         "got " + secret + " here",
@@ -191,6 +192,7 @@ func TestRedactor(t *testing.T) {
 		"path escaped":     "http://x/" + url.PathEscape(secret),
 		"user info":        (&url.URL{Scheme: "http", Host: "x", User: url.UserPassword("u", secret)}).String(),
 		"json":             string(quoted),
+		"json in json":     string(echoed),
 		"base64":           base64.StdEncoding.EncodeToString([]byte(secret)),
 		"base64 url":       base64.URLEncoding.EncodeToString([]byte(secret)),
 		"basic auth":       "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("user:"+secret)),

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -95,13 +96,29 @@ func formsOf(secret string) []string {
 		escape(secret, '"'), escape(secret, '\''),
 		strings.Trim(fmt.Sprintf("%q", secret), `"`),
 	}
-	if quoted, err := json.Marshal(secret); err == nil {
-		forms = append(forms, strings.Trim(string(quoted), `"`))
+	for _, inside := range jsonForms(secret) {
+		// A server that echoes a body of JSON in its own JSON escapes it twice.
+		forms = append(append(forms, inside), jsonForms(inside)...)
 	}
 	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding, base64.RawURLEncoding} {
 		forms = append(forms, enc.EncodeToString([]byte(secret)))
 	}
 	return append(forms, shifted(secret)...)
+}
+
+// jsonForms are the inside of a string of JSON, with and without the escapes for HTML.
+func jsonForms(s string) []string {
+	forms := make([]string, 0, 2)
+	for _, html := range []bool{true, false} {
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(html)
+		if e.Encode(s) == nil { // a string is always encoded
+			quoted := strings.TrimSuffix(b.String(), "\n")
+			forms = append(forms, quoted[1:len(quoted)-1])
+		}
+	}
+	return forms
 }
 
 // shifted are the base64 forms of a secret that begins at any offset in what was
