@@ -132,6 +132,7 @@ func (d *demands) binary(n *ast.BinaryNode) {
 	switch n.Operator {
 	case "in", "not in":
 		d.list = d.list || isResult(n.Right)
+		d.text = d.text || isResult(n.Left)
 		return
 	case "&&", "||", "and", "or":
 		d.truth = d.truth || isResult(n.Left) || isResult(n.Right)

@@ -12,12 +12,15 @@ var loopNames = []string{"x", "y", "z"}
 // celLoops are the builtins with a predicate, in CEL.
 var celLoops = map[string]string{
 	"all": "%s.all(%s, %s)", "any": "%s.exists(%s, %s)", "none": "!%s.exists(%s, %s)", "one": "%s.exists_one(%s, %s)",
-	"filter": "%s.filter(%s, %s)", "map": "%s.map(%s, %s)", "count": "size(%s.filter(%s, %s))",
+	"filter": "%s.filter(%s, %s)", "map": "%s.map(%s, %s)",
 }
 
 func (t *celTranslator) builtin(n *ast.BuiltinNode) (celTerm, error) {
 	if n.Name == "len" {
 		return t.length(n)
+	}
+	if n.Name == "count" {
+		return celTerm{}, t.no(n, "count; in CEL it needs size(), which is a word about no data")
 	}
 	format, ok := celLoops[n.Name]
 	if !ok {
@@ -48,8 +51,6 @@ func (t *celTranslator) builtin(n *ast.BuiltinNode) (celTerm, error) {
 		out.binds = bindUnary
 	case "filter", "map":
 		out.kind = list64
-	case "count":
-		out.kind = integer64
 	}
 	use := []string{"list " + list.path, "list? " + list.path, "sized " + list.path}
 	out.needs = union(list.needs, append(use[:1:1], "items of "+out.text))
