@@ -51,6 +51,8 @@ var notBuiltGitSync = []unbuilt{
 var notBuiltMetrics = []unbuilt{
 	{path: "spec.metrics[].provider.plugin"},
 	{path: "spec.metrics[].provider.web.authentication.sigv4"},
+	{path: "spec.metrics[].minSamples.provider.plugin"},
+	{path: "spec.metrics[].minSamples.provider.web.authentication.sigv4"},
 }
 
 // refuse adds a problem for each field of spec that is set and listed.

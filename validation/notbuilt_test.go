@@ -79,6 +79,19 @@ var builtMetric = []string{"spec.metrics[].name", "spec.metrics[].interval", "sp
 	"spec.args[].name", "spec.args[].value", "spec.args[].valueFrom.secretKeyRef.name", "spec.args[].valueFrom.secretKeyRef.key", "spec.args[].valueFrom.fieldRef.fieldPath",
 	"spec.dryRun[].metricName", "spec.measurementRetention[].metricName", "spec.measurementRetention[].limit"}
 
+// builtMetrics is what is built of metrics. The provider of minSamples has all that a
+// metric's has; those that judge are refused there by the check of the metric.
+func builtMetrics() []string {
+	built := append([]string{"spec.metrics[].noData", "spec.metrics[].minSamples.count",
+		"spec.metrics[].baseline.args[].name", "spec.metrics[].baseline.args[].value", "spec.metrics[].baseline.comparison"}, builtMetric...)
+	for _, path := range builtMetric {
+		if setting, ok := strings.CutPrefix(path, "spec.metrics[].provider."); ok {
+			built = append(built, "spec.metrics[].minSamples.provider."+setting)
+		}
+	}
+	return built
+}
+
 func builtBlueGreen() []string {
 	const blueGreen = "spec.strategy.blueGreen"
 	return slices.Concat(analysisRef(blueGreen+".prePromotionAnalysis"), analysisRef(blueGreen+".postPromotionAnalysis"), []string{
@@ -158,9 +171,9 @@ func TestEveryFieldIsBuiltOrRefused(t *testing.T) {
 		"GitSync": {v1alpha1.GitSyncSpec{}, append([]string{"spec.interval", "spec.timeout", "spec.suspend", "spec.url", "spec.ref.branch", "spec.path",
 			"spec.secretRef.name", "spec.mode", "spec.serviceAccountName", "spec.targetNamespace", "spec.prune", "spec.force",
 			"spec.revert.branch" /* only as the branch that is followed */}, builtRevert...), notBuiltGitSync},
-		"AnalysisTemplate": {v1alpha1.AnalysisTemplateSpec{}, append([]string{"spec.templates[].templateName", "spec.templates[].clusterScope"}, builtMetric...), notBuiltMetrics},
+		"AnalysisTemplate": {v1alpha1.AnalysisTemplateSpec{}, append([]string{"spec.templates[].templateName", "spec.templates[].clusterScope"}, builtMetrics()...), notBuiltMetrics},
 		"AnalysisRun": {v1alpha1.AnalysisRunSpec{}, append([]string{"spec.terminate", "spec.ttlStrategy.secondsAfterCompletion",
-			"spec.ttlStrategy.secondsAfterFailure", "spec.ttlStrategy.secondsAfterSuccess"}, builtMetric...), notBuiltMetrics},
+			"spec.ttlStrategy.secondsAfterFailure", "spec.ttlStrategy.secondsAfterSuccess"}, builtMetrics()...), notBuiltMetrics},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

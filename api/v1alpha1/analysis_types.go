@@ -206,7 +206,6 @@ const (
 	ComparisonMannWhitneyU Comparison = "MannWhitneyU"
 )
 
-
 // DryRun names metrics that don't decide.
 type DryRun struct {
 	// MetricName is a regular expression.
