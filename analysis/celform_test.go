@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -74,5 +75,48 @@ func TestEachFormInCELIsEqual(t *testing.T) {
 	}
 	if offered < 150 {
 		t.Errorf("%d conditions have a form, want 150", offered)
+	}
+}
+
+func TestNoFormSaysWhereAndWhy(t *testing.T) {
+	for name, tc := range map[string]struct {
+		condition    string
+		line, column int
+	}{
+		"a function":              {"sum(result) > 3", 1, 1},
+		"a variable":              {"let x = result; x > 3", 1, 5},
+		"a choice of values":      {"(result ?? 0) < 1", 1, 9},
+		"optional":                {"result?.a > 1", 1, 9},
+		"the end of a list":       {"result[0] > 1 &&\n  result[-1] > 1", 2, 9},
+		"default of a part":       {"default(result[0], 0) < 1", 1, 1},
+		"isNil of a part":         {"isNil(result.a)", 1, 1},
+		"two types":               {"isNaN(result) || result[0] > 1", 1, 15},
+		"a guard that cuts short": {"result == nil && result > 5", 1, 15},
+		"integers of others":      {"result % 2 == 1", 1, 8},
+		"integers that wrap":      {"asInt(result) * 9 > 1", 1, 15},
+		"two bools":               {"result[0] > result[1]", 1, 11},
+		"a sum of anything":       {"result[0] + result[1] > 1", 1, 11},
+		"a method":                {"result.Name() == 'hi'", 1, 8},
+		"power":                   {"result ** 2 > 4", 1, 8},
+		"count":                   {"count(result, # > 1) == 0", 1, 1},
+		"a reduction":             {"reduce(result, #acc + #, 0) > 1", 1, 1},
+		"a name that has() can't": {`result["a b"] == 1`, 1, 15},
+		"a time":                  {"now().Hour() > 1", 1, 7},
+		"a range":                 {"result in 1..3", 1, 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			form, err := CELFormOf(tc.condition)
+			var none *NoCELForm
+			if !errors.As(err, &none) {
+				t.Fatalf("got %+v, %v, want no form", form, err)
+			}
+			if none.Line != tc.line || none.Column != tc.column {
+				t.Errorf("%v: want line %d, column %d", none, tc.line, tc.column)
+			}
+		})
+	}
+	var refused *SyntaxError
+	if _, err := CELFormOf("result >"); !errors.As(err, &refused) {
+		t.Errorf("got %v, want a SyntaxError", err)
 	}
 }

@@ -268,3 +268,36 @@ func TestExprGivesArgosVerdicts(t *testing.T) {
 		}
 	}
 }
+
+// series is what Argo gives the conditions of CloudWatch; here it is a map.
+type series struct {
+	Id, Label  string
+	StatusCode string
+	Values     []float64
+}
+
+func TestExprOverSeriesGivesArgosVerdicts(t *testing.T) {
+	conditions := []string{"len(result[0].Values) > 0 && result[0].Values[0] < 1", "result[0].Label == 'errors'", "all(result, {all(.Values, {# < 1})})", "result[1].Values[0] > 1"}
+	for _, c := range readCorpus(t) {
+		if c.kind == "series" {
+			conditions = append(conditions, c.expr)
+		}
+	}
+	for _, text := range conditions {
+		c, err := compileExpr(text, numbersOnly(v1alpha1.MetricProvider{CloudWatch: &v1alpha1.CloudWatchMetric{}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, values := range [][]float64{{0.1}, {0.1, 0, 0, 0, 0}, {0, 0, 0.01, 0, 0}, {nan, 0, 0, 0, 0}, {5}} {
+			given := []any{}
+			for _, v := range values {
+				given = append(given, v)
+			}
+			want := verdict(argo([]series{{Id: "rate", Label: "errors", StatusCode: "Complete", Values: values}}, text))
+			got := verdict(c.holds(list(entries("Id", "rate", "Label", "errors", "StatusCode", "Complete", "Values", given)), time.Time{}))
+			if got != want {
+				t.Errorf("%s over %v: got %s, Argo gives %s", text, values, got, want)
+			}
+		}
+	}
+}

@@ -140,3 +140,28 @@ func TestTooMuchWorkIsTyped(t *testing.T) {
 		t.Errorf("a loop in a loop over 300 items: %v, %v", ok, err)
 	}
 }
+
+func TestHostileTimesEnd(t *testing.T) {
+	for name, text := range map[string]string{
+		"loops":       "let r = 1..900000; all(r, all(r, all(r, true))) ? now() : now()",
+		"a long text": `now() - duration(repeat(repeat("1", 900000), 900000))`,
+		"parentheses": strings.Repeat("(", 500_000) + "now()" + strings.Repeat(")", 500_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			ended := make(chan error, 1)
+			go func() {
+				_, err := EvaluateTime(text, time.Time{})
+				ended <- err
+			}()
+			select {
+			case err := <-ended:
+				var refused *SyntaxError
+				if !errors.Is(err, ErrTooMuch) && !errors.As(err, &refused) {
+					t.Errorf("got %v, want ErrTooMuch or a SyntaxError", err)
+				}
+			case <-time.After(hostileDeadline):
+				t.Fatal("it does not end")
+			}
+		})
+	}
+}
