@@ -52,7 +52,7 @@ func packages(t *testing.T) map[string]pkg {
 var pure = []string{
 	"api/v1alpha1", "templatehash", "validation", "routers", "analysis", "reconciler/plan", "reconciler/plan/plansim", "reconciler/experiment/plan",
 	"gitsync", "gitsync/translate", "gitsync/revert", "gitsync/revert/yamledit", "revertspec",
-	"forecast", "lab/exact", "lab/proxy/table", "lab/proxy/httproute",
+	"forecast", "lint", "lab/exact", "lab/proxy/table", "lab/proxy/httproute",
 }
 
 // forbidden to a pure package, directly.

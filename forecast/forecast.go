@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -104,6 +105,10 @@ func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * fl
 
 func seconds(d time.Duration) Seconds { return Seconds(d.Seconds()) }
 
+// ErrEndless says that an analysis which a step waits for never ends: each of its
+// metrics wants a count.
+var ErrEndless = errors.New("the analysis never ends: a metric has an interval and no count")
+
 // Compute tells what an update of the Rollout does. An error says what of the Rollout
 // or its templates can't be used.
 func Compute(in Input) (Forecast, error) {
@@ -119,6 +124,11 @@ func Compute(in Input) (Forecast, error) {
 	runs, err := prepareRuns(in)
 	if err != nil {
 		return Forecast{}, err
+	}
+	for _, r := range runs {
+		if after, _ := r.outcome(nobody, 0); after == never && r.kind != plan.RunBackground {
+			return Forecast{}, fmt.Errorf("%s: %w", r.name, ErrEndless)
+		}
 	}
 	good, err := update(in, runs, nobody)
 	if err != nil {

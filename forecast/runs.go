@@ -20,8 +20,34 @@ type run struct {
 	name     string
 	kind     plan.RunKind
 	step     int32
+	of       v1alpha1.RolloutAnalysis
 	spec     v1alpha1.AnalysisRunSpec
 	prepared analysis.Prepared
+}
+
+// Analysis is one analysis of a strategy with its templates merged.
+type Analysis struct {
+	// Name as in Metric.Run.
+	Name string
+	// Of is what the Rollout says, and Spec the run that is made of it.
+	Of   v1alpha1.RolloutAnalysis
+	Spec v1alpha1.AnalysisRunSpec
+	// Endless is true when nothing in it ever ends by itself.
+	Endless bool
+}
+
+// Analyses are the analyses of a Rollout, in the order of its strategy.
+func Analyses(in Input) ([]Analysis, error) {
+	runs, err := prepareRuns(in)
+	if err != nil {
+		return nil, err
+	}
+	var out []Analysis
+	for _, r := range runs {
+		after, _ := r.outcome(nobody, 0)
+		out = append(out, Analysis{Name: r.name, Of: r.of, Spec: r.spec, Endless: after == never})
+	}
+	return out, nil
 }
 
 // culprit is the metric that alone fails; the zero value is nobody.
@@ -49,7 +75,7 @@ func prepareRuns(in Input) ([]run, error) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		out = append(out, run{name: name, kind: kind, step: step, spec: spec, prepared: prepared})
+		out = append(out, run{name: name, kind: kind, step: step, of: *a, spec: spec, prepared: prepared})
 		return nil
 	}
 	if bg := in.Spec.Strategy.BlueGreen; bg != nil {

@@ -45,7 +45,7 @@ and has the small servers that the demo and the tests are made of.`,
 		newTerminateCommand(),
 		newCreateCommand(),
 	)
-	addTo(cmd, groupBefore, newPlanCommand())
+	addTo(cmd, groupBefore, newPlanCommand(), newLintCommand())
 	addTo(cmd, groupLab,
 		newAppCommand(),
 		newProxyCommand(),
