@@ -152,8 +152,30 @@ func (t *mentions) call(function string, args []ast.Expr) {
 	case "isNaN":
 		t.guardsNaN = true
 	case operators.Equals, operators.NotEquals:
+		t.guardsNaN = t.guardsNaN || args[0].Kind() != ast.LiteralKind && samePath(args[0], args[1])
 		for _, arg := range args {
 			t.guardsAbsence = t.guardsAbsence || arg.Kind() == ast.ListKind && arg.AsList().Size() == 0
 		}
 	}
+}
+
+// samePath says that two expressions read the same part of the result. What isn't equal
+// to itself is NaN.
+func samePath(a, b ast.Expr) bool {
+	if a.Kind() != b.Kind() {
+		return false
+	}
+	switch a.Kind() {
+	case ast.IdentKind:
+		return a.AsIdent() == b.AsIdent()
+	case ast.LiteralKind:
+		return a.AsLiteral().Equal(b.AsLiteral()) == types.True
+	case ast.SelectKind:
+		return a.AsSelect().FieldName() == b.AsSelect().FieldName() && samePath(a.AsSelect().Operand(), b.AsSelect().Operand())
+	case ast.CallKind:
+		one, other := a.AsCall(), b.AsCall()
+		return one.FunctionName() == operators.Index && other.FunctionName() == operators.Index &&
+			samePath(one.Args()[0], other.Args()[0]) && samePath(one.Args()[1], other.Args()[1])
+	}
+	return false
 }

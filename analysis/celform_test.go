@@ -37,6 +37,9 @@ func proveEqual(t interface {
 				seen[d], excused = true, true
 			}
 		}
+		if want == got {
+			sameJudgement(t, given, offered, value)
+		}
 		if !excused {
 			t.Errorf("%s\n  over %s gives %s (%v),\n  but %s gives %s (%v)", condition, Text(value), want, exprErr, form.Condition, got, celErr)
 		}
@@ -47,6 +50,16 @@ func proveEqual(t interface {
 		}
 	}
 	return unseen
+}
+
+// sameJudgement checks the phases, in which NaN that no condition speaks of counts.
+func sameJudgement(t interface{ Errorf(string, ...any) }, a, b *condition, value any) {
+	for _, pair := range [][2]Conditions{{{success: a}, {success: b}}, {{failure: a}, {failure: b}}} {
+		want, _ := Judge(pair[0], value, time.Time{})
+		if got, message := Judge(pair[1], value, time.Time{}); got != want {
+			t.Errorf("%s over %s is %s, but %s is %s (%s)", a.text, Text(value), want, b.text, got, message)
+		}
+	}
 }
 
 // onlyIn says on which side a difference is an error.

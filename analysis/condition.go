@@ -52,7 +52,7 @@ type mentions struct {
 	// or a comparison with an empty list. What it says then is the user's word. A
 	// field that has() asks for is no such word: in a loop over nothing it isn't asked.
 	guardsAbsence bool
-	// guardsNaN is true when it calls isNaN.
+	// guardsNaN is true when it calls isNaN, or compares something with itself.
 	guardsNaN bool
 }
 
@@ -108,4 +108,15 @@ func (c *condition) holds(value any, at time.Time) (bool, error) {
 		return false, fmt.Errorf("%w: %s", ErrEmptyResult, err)
 	}
 	return false, fmt.Errorf("result is a %s: %w", kindOf(value), err)
+}
+
+// SpeaksOfAbsence says that a condition of the metric speaks of a result without data,
+// so that it is the user's word what becomes of that. Conditions that can't be compiled
+// speak of nothing.
+func SpeaksOfAbsence(m v1alpha1.Metric) bool {
+	c, err := Compile(m)
+	if err != nil {
+		return false
+	}
+	return c.success != nil && c.success.guardsAbsence || c.failure != nil && c.failure.guardsAbsence
 }

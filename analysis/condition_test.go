@@ -257,6 +257,8 @@ func TestC61_NaN(t *testing.T) {
 		"failure only, guarded":        {"", "!isNaN(result[0]) && result[0] > 0.05", list(nan), yes},
 		"failure that speaks of NaN":   {"", "isNaN(result[0]) || result[0] > 0.05", list(nan), no},
 		"success that speaks of NaN":   {"isNaN(result[0]) || result[0] < 0.05", "", list(nan), yes},
+		"what isn't itself":            {"result[0] != result[0] || result[0] < 0.05", "", list(nan), yes},
+		"a constant is no word":        {"1 == 1", "", list(nan), maybe},
 		"negated comparison":           {"!(result[0] >= 0.05)", "", list(nan), maybe},
 		"one of several series is NaN": {"", "result.exists(x, x > 1)", list(0.5, nan), maybe},
 		"infinite":                     {under, "", list(inf), no},

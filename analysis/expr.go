@@ -204,6 +204,17 @@ func (v *exprVisitor) Visit(node *ast.Node) {
 	case *ast.BinaryNode:
 		equality := n.Operator == "==" || n.Operator == "!="
 		v.guardsAbsence = v.guardsAbsence || n.Operator == "??" || equality && (isEmptyList(n.Left) || isEmptyList(n.Right))
+		v.guardsNaN = v.guardsNaN || equality && isPart(n.Left) && n.Left.String() == n.Right.String()
+	}
+}
+
+// isPart says that a node reads the result, an item, or a part of them.
+func isPart(node ast.Node) bool {
+	switch n := node.(type) {
+	case *ast.MemberNode, *ast.PointerNode:
+		return true
+	default:
+		return isResult(n)
 	}
 }
 
