@@ -154,6 +154,35 @@ func TestBackgroundRuns(t *testing.T) {
 	}
 }
 
+// A metric is measured until its run is over, or the update.
+func TestHowOftenAMetricIsMeasured(t *testing.T) {
+	three, seven := intstr.FromInt32(3), intstr.FromInt32(7)
+	for name, tc := range map[string]struct {
+		metric     v1alpha1.Metric
+		background bool
+		want       int32
+	}{
+		"a count":               {v1alpha1.Metric{Name: "m", Interval: "10s", Count: &seven}, false, 7},
+		"a streak":              {v1alpha1.Metric{Name: "m", Interval: "10s", ConsecutiveSuccessLimit: &three}, false, 3},
+		"once":                  {v1alpha1.Metric{Name: "m"}, false, 1},
+		"a background":          {v1alpha1.Metric{Name: "m", Interval: "1m", InitialDelay: "30s"}, true, 10},
+		"a background's streak": {v1alpha1.Metric{Name: "m", Interval: "10s", ConsecutiveSuccessLimit: &three}, true, 3},
+		"much too late":         {v1alpha1.Metric{Name: "m", Interval: "10s", InitialDelay: "2h"}, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := routedBy(canary(weight(20), analysed("m"), pause("10m")))
+			if tc.background {
+				spec = routedBy(canary(weight(20), pause("10m")))
+				spec.Strategy.Canary.Analysis = &v1alpha1.RolloutAnalysisBackground{RolloutAnalysis: *analysed("m").Analysis}
+			}
+			f := compute(t, Input{Spec: spec, Replicas: 5, ReadyDelay: time.Second, Lookup: template("m", tc.metric)})
+			if got := f.Metrics[0].Measured; got != tc.want {
+				t.Errorf("%d times, want %d: %+v", got, tc.want, f)
+			}
+		})
+	}
+}
+
 func TestBlueGreenStages(t *testing.T) {
 	no := false
 	spec := v1alpha1.RolloutSpec{Strategy: v1alpha1.RolloutStrategy{BlueGreen: &v1alpha1.BlueGreenStrategy{

@@ -9,8 +9,9 @@ import (
 	"github.com/pushback-dev/pushback/reconciler/plan"
 )
 
-// patience is how many times of a run's own something is followed that has no end.
-const patience = 5000
+// patience is how many times at most a run is looked at: two days of a measurement every
+// ten seconds.
+const patience = 2 * 8640
 
 // never is the time of what doesn't happen.
 const never = 100 * 365 * 24 * time.Hour
@@ -118,6 +119,35 @@ func (r run) metrics() []Metric {
 // each time from some time of the run on and every other succeeds. A run without an end
 // of its own is never over.
 func (r run) outcome(bad culprit, from time.Duration) (time.Duration, v1alpha1.AnalysisPhase) {
+	end, status := r.follow(bad, from, never)
+	if !status.Phase.Completed() {
+		return never, v1alpha1.AnalysisPhaseSuccessful
+	}
+	return end, status.Phase
+}
+
+// times is how often a metric is measured in a time when all is well.
+func (r run) times(metric string, within time.Duration) int32 {
+	_, status := r.follow(nobody, 0, within)
+	for i, result := range status.MetricResults {
+		if result.Name != metric {
+			continue
+		}
+		if !status.Phase.Completed() && r.endless(status, nobody) {
+			first, interval, _ := r.prepared.Schedule(i)
+			if within < first {
+				return 0
+			}
+			return int32((within-first)/interval) + 1 // nothing but more of the same
+		}
+		return result.Count
+	}
+	return 0
+}
+
+// follow folds measurements until the run is over, until a time of it, or until nothing
+// new can come of it.
+func (r run) follow(bad culprit, from, until time.Duration) (time.Duration, v1alpha1.AnalysisRunStatus) {
 	start := time.Unix(0, 0).UTC()
 	status := r.prepared.Fold(v1alpha1.AnalysisRunStatus{}, nil, start)
 	now := start
@@ -131,19 +161,17 @@ func (r run) outcome(bad culprit, from time.Duration) (time.Duration, v1alpha1.A
 			measured = append(measured, analysis.Measured{Task: task, Phase: phase, Started: now})
 		}
 		status = r.prepared.Fold(status, measured, now)
-		if status.Phase.Completed() {
-			return now.Sub(start), status.Phase
-		}
-		if r.endless(status, bad) {
-			break
-		}
 		after, due := r.prepared.Wake(status, now)
-		if !due {
+		if status.Phase.Completed() || !due || r.endless(status, bad) {
 			break
 		}
-		now = now.Add(max(after, time.Second))
+		next := now.Add(max(after, time.Second))
+		if next.Sub(start) > until {
+			break
+		}
+		now = next
 	}
-	return never, v1alpha1.AnalysisPhaseSuccessful
+	return now.Sub(start), status
 }
 
 // endless says that nothing more can come of the run: all that is left to measure

@@ -224,22 +224,12 @@ func (f *followed) share() float64 {
 	return share
 }
 
-// measured is how often a metric was measured in the update.
+// measured is how often a metric was measured in the update: until its run was over by
+// itself, or until the update was.
 func (f *followed) measured(r run, m Metric) int32 {
 	started, ran := f.started[r.name]
 	if !ran {
 		return 0
 	}
-	left := float64(f.end-started) - float64(m.First)
-	if left < 0 {
-		return 0
-	}
-	times := int32(1)
-	if m.Interval > 0 {
-		times += int32(left / float64(m.Interval))
-	}
-	if m.Count > 0 {
-		times = min(times, m.Count)
-	}
-	return times
+	return r.times(m.Metric, (f.end - started).Duration())
 }

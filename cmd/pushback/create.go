@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -193,10 +194,11 @@ func fromFile(path string) (v1alpha1.AnalysisTemplateRef, analysis.Lookup, error
 func await(ctx context.Context, kube client.Reader, run *v1alpha1.AnalysisRun, timeout time.Duration) error {
 	key := types.NamespacedName{Namespace: run.Namespace, Name: run.Name}
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
-		if err := kube.Get(ctx, key, run); err != nil {
+		err := kube.Get(ctx, key, run)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 			return false, fmt.Errorf("reading AnalysisRun %s: %w", key, explained(err))
 		}
-		return run.Status.Phase.Completed(), nil
+		return err == nil && run.Status.Phase.Completed(), nil // else the API server may be back soon
 	})
 	if wait.Interrupted(err) && !errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("AnalysisRun %s has no verdict after %s: it goes on", key.Name, timeout)
