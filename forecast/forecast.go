@@ -119,7 +119,7 @@ func Compute(in Input) (Forecast, error) {
 		}
 	}
 	if in.Replicas < 1 {
-		return Forecast{}, fmt.Errorf("Rollout %s has no replicas: nothing would be updated", in.Name)
+		return Forecast{}, fmt.Errorf("rollout %s has no replicas: nothing would be updated", in.Name)
 	}
 	runs, err := prepareRuns(in)
 	if err != nil {

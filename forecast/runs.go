@@ -87,7 +87,7 @@ func prepareRuns(in Input) ([]run, error) {
 	}
 	canary := in.Spec.Strategy.Canary
 	if canary == nil {
-		return nil, fmt.Errorf("Rollout %s has no strategy", in.Name)
+		return nil, fmt.Errorf("rollout %s has no strategy", in.Name)
 	}
 	if canary.Analysis != nil {
 		if err := add("background", plan.RunBackground, 0, &canary.Analysis.RolloutAnalysis); err != nil {

@@ -56,7 +56,7 @@ func update(in Input, runs []run, bad culprit) (*followed, error) {
 		return c.Status.Phase == v1alpha1.RolloutPhaseHealthy && c.Status.StableRS == c.Template.Hash
 	}
 	if !c.Run(int(settling.Seconds()), healthy) {
-		return nil, fmt.Errorf("Rollout %s: the first version does not become healthy in %s: %s", in.Name, settling, c.Status.Message)
+		return nil, fmt.Errorf("rollout %s: the first version does not become healthy in %s: %s", in.Name, settling, c.Status.Message)
 	}
 	f.commit = c.Now
 	c.Commit(latest, "main@sha1:0000002", "The new version")
@@ -67,7 +67,7 @@ func update(in Input, runs []run, bad culprit) (*followed, error) {
 		f.elapse()
 	}
 	if !f.over() {
-		return nil, fmt.Errorf("Rollout %s: the update is not over in %s: %s", in.Name, horizon, c.Status.Message)
+		return nil, fmt.Errorf("rollout %s: the update is not over in %s: %s", in.Name, horizon, c.Status.Message)
 	}
 	f.end = seconds(c.Now.Sub(f.commit))
 	f.aborted = c.Status.StableRS != latest
