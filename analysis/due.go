@@ -35,6 +35,8 @@ type Task struct {
 	Number int
 	// Prior is the measurement under way; zero for Begin.
 	Prior v1alpha1.Measurement
+	// Probe asks only whether the metric's own provider answers; see Probes.
+	Probe bool
 }
 
 // ID is unique to the measurement of a task: <run uid>.<metric>.<number>.

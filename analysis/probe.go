@@ -11,7 +11,7 @@ func (p Prepared) Probes(status v1alpha1.AnalysisRunStatus) []Task {
 	for i, m := range p.metrics {
 		r := resultOf(status, m.name)
 		if Unanswered(status, r) {
-			tasks = append(tasks, Task{Index: i, Metric: m.name, Action: Begin, Number: finished(r) + 1})
+			tasks = append(tasks, Task{Index: i, Metric: m.name, Action: Begin, Number: finished(r) + 1, Probe: true})
 		}
 	}
 	return tasks
@@ -24,7 +24,8 @@ func Unanswered(status v1alpha1.AnalysisRunStatus, r v1alpha1.MetricResult) bool
 
 // Answered says that every probe was answered, and that there was one. No verdict is
 // drawn: any value that can be judged is an answer, and so is a provider that has
-// begun to work on one (Running).
+// begun to work on one (Running). It is the metric's own provider that is asked, however
+// few samples there are now that traffic was taken back.
 //
 // A value that can't be judged, such as no data, is an answer if none at all had come
 // before: what asks for the pods of a version that was taken back finds nothing, and

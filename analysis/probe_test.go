@@ -46,7 +46,7 @@ func TestProbesAskWhatErred(t *testing.T) {
 		want    []Task
 	}{
 		"the metric that erred": {v1alpha1.AnalysisPhaseError, []v1alpha1.MetricResult{good, erred("b", "", ""), dry},
-			[]Task{{Index: 1, Metric: "b", Action: Begin, Number: 3}}},
+			[]Task{{Index: 1, Metric: "b", Action: Begin, Number: 3, Probe: true}}},
 		"none of a failed run":   {v1alpha1.AnalysisPhaseFailed, []v1alpha1.MetricResult{good, erred("b", "")}, nil},
 		"none of a running run":  {v1alpha1.AnalysisPhaseRunning, []v1alpha1.MetricResult{erred("b", "")}, nil},
 		"none of a refused spec": {v1alpha1.AnalysisPhaseError, nil, nil},

@@ -102,8 +102,12 @@ func (m measurement) ask(ctx context.Context) (analysis.Measured, error) {
 	}
 	if metric.MinSamples != nil {
 		have, err := m.samples(ctx, metric)
-		if err != nil || have < float64(metric.MinSamples.Count) {
-			return analysis.WaitForSamples(metric, m.task, have), err
+		if err != nil {
+			return analysis.Measured{}, err
+		}
+		// A probe goes on: that there is too little says nothing of the metric's own provider.
+		if have < float64(metric.MinSamples.Count) && !m.task.Probe {
+			return analysis.WaitForSamples(metric, m.task, have), nil
 		}
 	}
 	answer, err := m.put(ctx, m.query(metric), m.prior())

@@ -259,3 +259,43 @@ func TestAMissingSecretMayComeBack(t *testing.T) {
 		t.Errorf("answered at %v, asked %d times", l.run().Status.AnsweredAt, len(l.provider.asked))
 	}
 }
+
+// What is below minSamples is no answer of the metric's own provider, which is asked all
+// the same: traffic was taken back, so that there will never be enough.
+func TestAProbeAsksTheMetricWithTooFewSamples(t *testing.T) {
+	m := metric("quality")
+	m.MinSamples = &v1alpha1.MinSamples{Count: 100, Provider: prometheusOf("requests")}
+	requests, out := 500.0, map[string]bool{"quality": true}
+	l := newLab(t, byQuery(map[string]func() (any, error){
+		"requests": func() (any, error) {
+			if out["requests"] {
+				return nil, errors.New("connection refused")
+			}
+			return []any{requests}, nil
+		},
+		"quality": func() (any, error) {
+			if out["quality"] {
+				return nil, errors.New("connection refused")
+			}
+			return []any{1.0}, nil
+		},
+	}), owned(newRun(m)))
+	l.play(10)
+	requests = 0
+	l.askFrom(l.now)
+	for _, step := range []struct {
+		out  map[string]bool
+		want bool
+	}{
+		{map[string]bool{"quality": true}, false},
+		{map[string]bool{"requests": true}, false},
+		{nil, true},
+	} {
+		out = step.out
+		l.now = l.now.Add(longestProbe)
+		l.reconcile()
+		if got := l.run().Status.AnsweredAt != nil; got != step.want {
+			t.Errorf("with %v out: answered is %t, want %t", step.out, got, step.want)
+		}
+	}
+}
