@@ -116,7 +116,12 @@ func TestSubstituteCondition(t *testing.T) {
 		"triple quotes":               {"", `result == """{{args.x}}"""`, `a"""b`, `result == """a\"\"\"b"""`, nil},
 		"an identifier ending in r":   {"", `var == "{{args.x}}"`, `"`, `var == "\""`, nil},
 		"comment of CEL":              {"", "// {{args.x}}\nresult > 1", "a\n|| true", "// a || true\nresult > 1", nil},
-		"block comment of expr":       {v1alpha1.ConditionExpr, "/* {{args.x}} */ result > 1", "*/ true || ", "/*  true ||  */ result > 1", nil},
+		"block comment of expr":       {v1alpha1.ConditionExpr, "/* {{args.x}} */ result > 1", "*/ true || ", "", errEndComment},
+		"block comment, nested ends":  {v1alpha1.ConditionExpr, "result < 1 /* {{args.x}} */", "**// || true /*", "", errEndComment},
+		"block comment, end before":   {v1alpha1.ConditionExpr, "/* *{{args.x}} */ result > 1", "/ true ||", "", errEndComment},
+		"block comment, end behind":   {v1alpha1.ConditionExpr, "/* {{args.x}}/ */ result > 1", "a *", "", errEndComment},
+		"block comment, nothing":      {v1alpha1.ConditionExpr, "/* *{{args.x}}/ */ result > 1", "", "/* * / */ result > 1", nil},
+		"block comment of text":       {v1alpha1.ConditionExpr, "/* {{args.x}} */ result > 1", "a/b * c", "/* a/b * c */ result > 1", nil},
 		"a name with dashes and dots": {"", "result > {{args.x}}", "1", "result > 1", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,6 +24,7 @@ var (
 	errNotInside  = errors.New("the value can't stand inside these quotes or braces: it may hold neither them nor a newline, nor end with a backslash")
 	errOpenQuote  = errors.New("the value leaves a quote or a comment open")
 	errNoLiteral  = errors.New("outside quotes a condition takes a number, true, false, null or a JSON list as a value; put quotes around the placeholder for text")
+	errEndComment = errors.New("the value would end the comment that it stands in: it may hold no */, nor begin with / or end with *")
 	errEscaped    = errors.New("a placeholder can't stand behind a backslash")
 )
 
@@ -104,7 +105,7 @@ func (l *lexer) place(value string, literals bool) (string, error) {
 	case l.comment == "\n":
 		return strings.NewReplacer("\n", " ", "\r", " ").Replace(value), nil
 	case l.comment != "":
-		return strings.ReplaceAll(value, l.comment, ""), nil
+		return inBlockComment(value, l.comment)
 	case l.quote != "" && l.lang == metricMath && strings.ContainsAny(value, "'\"`\\"):
 		return "", errEndsString
 	case l.quote != "" && l.kind == closed:
@@ -125,6 +126,19 @@ func (l *lexer) place(value string, literals bool) (string, error) {
 	inner := lexer{lang: l.lang}
 	if inner.feed(value); inner.quote != "" || inner.comment != "" {
 		return "", errOpenQuote
+	}
+	return value, nil
+}
+
+// inBlockComment takes a value that ends the comment neither by itself nor together with
+// what stands next to it. Nothing is cut out of it: what is left may be an end again. A
+// blank parts the neighbours of an empty value.
+func inBlockComment(value, end string) (string, error) {
+	if strings.Contains(value, end) || strings.HasPrefix(value, end[1:]) || strings.HasSuffix(value, end[:1]) {
+		return "", errEndComment
+	}
+	if value == "" {
+		return " ", nil
 	}
 	return value, nil
 }
