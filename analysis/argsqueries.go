@@ -1,9 +1,12 @@
 package analysis
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
@@ -91,14 +94,35 @@ func inQuery(lang language, s string, values map[string]string) (string, error) 
 	return inCode(lang, s, values, false)
 }
 
+var (
+	errHalfEncoded = errors.New("a placeholder can't stand behind a percent sign, which it would go on with")
+	halfEncoded    = regexp.MustCompile(`%[0-9A-Fa-f]?$`)
+	encoded        = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+)
+
+// decodeParameter leaves a % that encodes nothing as it is.
+func decodeParameter(s string) string {
+	return encoded.ReplaceAllStringFunc(s, func(code string) string {
+		n, err := strconv.ParseUint(code[1:], 16, 8)
+		if err != nil {
+			return code
+		}
+		return string([]byte{byte(n)})
+	})
+}
+
 // inGraphite holds a value within its quotes like any query, and percent-encodes what
-// stands in a parameter's value, so that it stays one. What is encoded in a value
-// already stays so.
+// stands in a parameter's value, so that it stays one. A percent sign is encoded too, and
+// quotes that the query has percent-encoded are seen: the parameters are decoded later,
+// by GraphiteParameters.
 func inGraphite(s string, values map[string]string) (string, error) {
 	lex := lexer{lang: graphiteQL}
 	parameter := ""
 	return replace(s, func(before, name string) (string, error) {
-		lex.feed(before)
+		if halfEncoded.MatchString(before) {
+			return "", fmt.Errorf("args.%s: %w", name, errHalfEncoded)
+		}
+		lex.feed(decodeParameter(before))
 		value, err := lookupArg(values, name)
 		if err != nil {
 			return "", err
@@ -110,7 +134,7 @@ func inGraphite(s string, values map[string]string) (string, error) {
 		parameter += before
 		parameter = parameter[strings.LastIndexByte(parameter, '&')+1:]
 		if strings.Contains(parameter, "=") {
-			placed = encodeParameter(placed)
+			placed = percentEncode(placed, "-_.~", "%20")
 		}
 		parameter += placed
 		return placed, nil
