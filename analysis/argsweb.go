@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 )
@@ -13,7 +14,7 @@ import (
 // Errors of placing a value in a web metric.
 var (
 	errNoJSON    = errors.New("outside quotes a JSON body takes a JSON value; put quotes around the placeholder for text")
-	errPathValue = errors.New(`in a jsonPath a value can't hold quotes, brackets, braces, commas, backslashes or newlines, unless it is the whole path`)
+	errPathValue = errors.New(`in a jsonPath a value can't hold quotes, brackets, braces, commas, backslashes or newlines, nor outside of quotes dots, blanks, *, @, ? or $, unless it is the whole path`)
 )
 
 // webText is what of a web metric is code: its URL, body and jsonPath.
@@ -137,14 +138,37 @@ func escapeJSON(value string) (string, error) {
 	return quoted[1 : len(quoted)-1], nil
 }
 
-// inJSONPath takes values that can't end what they stand in.
+// inJSONPath takes values that can't end what they stand in: a string of a filter or of
+// a key, or one name.
 func inJSONPath(s string, values map[string]string) (string, error) {
 	alone := placeholder.FindString(strings.TrimSpace(s)) == strings.TrimSpace(s)
-	return replace(s, func(_, name string) (string, error) {
+	var quote byte
+	return replace(s, func(before, name string) (string, error) {
+		quote = quoteAfter(quote, before)
 		value, err := lookupArg(values, name)
-		if err == nil && !alone && strings.ContainsAny(value, "'\"`[](){},\\\r\n") {
-			err = fmt.Errorf("args.%s: %w", name, errPathValue)
+		if err != nil || alone {
+			return value, err
 		}
-		return value, err
+		ends := strings.ContainsAny(value, "'\"`[](){},\\\r\n")
+		means := quote == 0 && (strings.ContainsAny(value, ".*@?$") || strings.ContainsFunc(value, unicode.IsSpace))
+		if ends || means {
+			return "", fmt.Errorf("args.%s: %w", name, errPathValue)
+		}
+		return value, nil
 	})
+}
+
+// quoteAfter is the quote that is open behind a part of a jsonPath; 0 for none.
+func quoteAfter(open byte, s string) byte {
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\':
+			i++
+		case open == 0 && (c == '"' || c == '\''):
+			open = c
+		case c == open:
+			open = 0
+		}
+	}
+	return open
 }
