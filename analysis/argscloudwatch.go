@@ -22,6 +22,9 @@ func takeCloudWatch(p *v1alpha1.CloudWatchMetric, values map[string]string) (clo
 		if json.Unmarshal(raw.Raw, &fields) != nil {
 			continue // refused when it is read
 		}
+		if err := checkFieldsOnce(raw.Raw); err != nil {
+			return nil, fmt.Errorf("metricDataQueries[%d]: %w", i, err)
+		}
 		for key, value := range fields {
 			var expression string
 			if !strings.EqualFold(key, "expression") || json.Unmarshal(value, &expression) != nil {

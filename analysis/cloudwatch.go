@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,7 +57,9 @@ var cloudWatchID = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]{0,254}$`)
 // Errors of a query.
 var (
 	errOneQuery = errors.New("a query wants either an expression or a metricStat")
-	errPeriod   = errors.New("a period is 1, 5, 10, 20, 30 or a multiple of 60 seconds")
+	// errFieldTwice says that a query has one field under two spellings.
+	errFieldTwice = errors.New("one field is there twice: leave one out")
+	errPeriod     = errors.New("a period is 1, 5, 10, 20, 30 or a multiple of 60 seconds")
 )
 
 // CloudWatchQueries reads the queries of a metric with its arguments put in. An error
@@ -63,6 +67,9 @@ var (
 func CloudWatchQueries(m v1alpha1.CloudWatchMetric) ([]CloudWatchQuery, error) {
 	queries := make([]CloudWatchQuery, len(m.MetricDataQueries))
 	for i, raw := range m.MetricDataQueries {
+		if err := checkFieldsOnce(raw.Raw); err != nil {
+			return nil, fmt.Errorf("metricDataQueries[%d]: %w", i, err)
+		}
 		d := json.NewDecoder(bytes.NewReader(raw.Raw))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&queries[i]); err != nil {
@@ -70,6 +77,24 @@ func CloudWatchQueries(m v1alpha1.CloudWatchMetric) ([]CloudWatchQuery, error) {
 		}
 	}
 	return queries, nil
+}
+
+// checkFieldsOnce refuses one field under two spellings, such as expression and
+// Expression: which of them counts would depend on their order.
+func checkFieldsOnce(raw []byte) error {
+	fields := map[string]json.RawMessage{}
+	if json.Unmarshal(raw, &fields) != nil {
+		return nil // refused when it is read
+	}
+	names := slices.Sorted(maps.Keys(fields))
+	for i, name := range names {
+		for _, other := range names[i+1:] {
+			if strings.EqualFold(name, other) {
+				return fmt.Errorf("%s and %s: %w", name, other, errFieldTwice)
+			}
+		}
+	}
+	return nil
 }
 
 // Seconds of a period; nil for none.

@@ -42,6 +42,7 @@ func TestCloudWatchQueriesAreChecked(t *testing.T) {
 		"no stat":                    {[]string{`{"id":"a",` + strings.Replace(stat, `"Sum"`, `""`, 1) + `}`}, "[0].metricStat.stat"},
 		"no namespace":               {[]string{`{"id":"a",` + strings.Replace(stat, `"n"`, `""`, 1) + `}`}, "[0].metricStat.metric.namespace"},
 		"a dimension without a name": {[]string{`{"id":"a",` + strings.Replace(stat, `"name":"a",`, ``, 1) + `}`}, "[0].metricStat.metric.dimensions[0]"},
+		"an expression twice":        {[]string{`{"id":"a","expression":"b","Expression":"c"}`}, ""},
 		"nothing is returned":        {[]string{`{"id":"a","expression":"b","returnData":false}`}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,6 +71,7 @@ func TestSubstituteCloudWatch(t *testing.T) {
 		"out of inner quotes":  {`{"id":"a","expression":"SEARCH('{N,D} \"{{args.x}}\"', 'Sum')"}`, `a" OR "b`, "", errEndsString},
 		"out of quotes":        {`{"Id":"a","Expression":"SELECT AVG(x) FROM y WHERE z = '{{args.x}}'"}`, `a' OR 'b`, "", errEndsString},
 		"an open quote":        {`{"id":"a","expression":"a{{args.x}}"}`, `'b`, "", errOpenQuote},
+		"two spellings":        {`{"id":"a","expression":"'{{args.x}}'","Expression":"{{args.x}}"}`, "1' OR", "", errFieldTwice},
 		"not a placeholder":    {`{"id":"a","expression":"'{{args.x}}'"}`, `{{args.y}}`, `{"expression":"'{{args.y}}'","id":"a"}`, nil},
 		"a label is only text": {`{"id":"a","label":"{{args.x}}"}`, `'"`, `{"id":"a","label":"'\""}`, nil},
 		"a dimension":          {`{"id":"a","metricStat":{"metric":{"dimensions":[{"value":"{{args.x}}"}]}}}`, `'"`, `{"id":"a","metricStat":{"metric":{"dimensions":[{"value":"'\""}]}}}`, nil},
