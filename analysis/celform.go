@@ -60,7 +60,7 @@ func CELFormOf(condition string) (CELForm, error) {
 	if err != nil {
 		return CELForm{}, exprSyntax(err)
 	}
-	t := &celTranslator{source: tree.Source, differs: map[Difference]bool{}}
+	t := &celTranslator{source: tree.Source, differs: map[Difference]bool{}, guarded: exprMentions(tree.Node).guardsAbsence}
 	t.demands.collect(tree.Node)
 	if reason := t.demands.conflict(); reason != "" {
 		return CELForm{}, t.no(tree.Node, "%s", reason)
@@ -88,6 +88,8 @@ type celTranslator struct {
 	loops   []string
 	differs map[Difference]bool
 	demands demands
+	// guarded is true when the condition speaks of no data.
+	guarded bool
 }
 
 func (t *celTranslator) no(node ast.Node, format string, args ...any) error {

@@ -110,6 +110,7 @@ func TestNoFormSaysWhereAndWhy(t *testing.T) {
 		"two bools":               {"result[0] > result[1]", 1, 11},
 		"a sum of anything":       {"result[0] + result[1] > 1", 1, 11},
 		"a method":                {"result.Name() == 'hi'", 1, 8},
+		"null and text":           {`result != nil && result contains "x"`, 1, 25},
 		"power":                   {"result ** 2 > 4", 1, 8},
 		"count":                   {"count(result, # > 1) == 0", 1, 1},
 		"a reduction":             {"reduce(result, #acc + #, 0) > 1", 1, 1},

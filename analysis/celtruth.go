@@ -219,12 +219,15 @@ func (t *celTranslator) textual(n *ast.BinaryNode) (celTerm, error) {
 	if right.kind != text || left.kind != unknown || left.path == "" {
 		return celTerm{}, t.no(n, "CEL has %s for a field or the result and a text between quotes alone", n.Operator)
 	}
+	if left.path == "result" && t.guarded {
+		return celTerm{}, t.no(n, "in Expr null is text that holds nothing, in CEL an Error, and the condition speaks of null")
+	}
 	test := left.in(bindMember) + "." + n.Operator + "(" + right.text + ")"
 	if left.path != "result" {
 		t.differs[DiffersOnTypes] = true
 	}
 	if left.field {
-		return t.present(n, left, test, false)
+		return t.present(n, left, test, false, "string "+left.path)
 	}
 	needs, fails := left.used("string")
 	return celTerm{text: test, binds: bindMember, kind: truth, needs: needs, fails: fails}, nil
