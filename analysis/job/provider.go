@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -64,10 +65,10 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, prior analysis
 	}
 	job, err := p.find(ctx, q)
 	switch {
-	case unreachable(err):
-		return p.unread(q, prior, err)
-	case err != nil:
+	case errors.Is(err, ErrForeign):
 		return nil, err
+	case err != nil:
+		return p.unread(q, prior, err)
 	case job == nil && prior[UIDMetadata] == "":
 		return p.create(ctx, q, prior)
 	case job == nil || prior[UIDMetadata] != "" && prior[UIDMetadata] != string(job.UID):
@@ -86,7 +87,10 @@ func (p *Provider) propose(ctx context.Context, q analysis.Query) (analysis.Outc
 	err = p.client.Create(ctx, job, client.DryRunAll, client.FieldValidation("Strict"))
 	if apierrors.IsAlreadyExists(err) {
 		// Ours was made by a controller that was stopped before it could write that down.
-		_, err = p.find(ctx, q)
+		// One that can't be read now may be it: the next call looks again.
+		if _, err = p.find(ctx, q); !errors.Is(err, ErrForeign) {
+			err = nil
+		}
 	}
 	if err != nil {
 		return nil, refused(q, err)
@@ -126,16 +130,24 @@ func (p *Provider) follow(ctx context.Context, q analysis.Query, prior analysis.
 	if job.DeletionTimestamp != nil {
 		return nil, fmt.Errorf("job %s/%s: %w", job.Namespace, job.Name, ErrDeleted)
 	}
-	waits, err := p.waits(ctx, job, prior)
-	if unreachable(err) {
-		return p.unread(q, prior, err)
-	}
-	if err != nil {
-		return nil, err
-	}
 	stored := analysis.Handle{UIDMetadata: string(job.UID)}
 	maps.Copy(stored, prior)
-	return p.pend(ctx, q, stored, waits, patience(q.At.Sub(job.CreationTimestamp.Time)))
+	after := patience(q.At.Sub(job.CreationTimestamp.Time))
+	waits, err := p.waits(ctx, job, prior)
+	if err != nil {
+		return unseen(q, stored, err, after), nil
+	}
+	return p.pend(ctx, q, stored, waits, after)
+}
+
+// unseen goes on without a look at the pods, which are only read to tell why a Job
+// doesn't get on: what is known of that stays as it is, and the Job itself tells its end.
+func unseen(q analysis.Query, prior analysis.Handle, cause error, after time.Duration) analysis.Pending {
+	next := handle(q, prior[UIDMetadata])
+	if before := (waiting{prior[waitingKindMetadata], prior[waitingMetadata]}); before.kind != waitingForServer {
+		next = before.noted(q, next, prior)
+	}
+	return analysis.Pending{Handle: next, Message: words(q, cause), After: after}
 }
 
 // pend goes on waiting, or gives up when that has taken too long.
@@ -147,10 +159,13 @@ func (p *Provider) pend(ctx context.Context, q analysis.Query, prior analysis.Ha
 	return analysis.Pending{Handle: next, Message: next[waitingMetadata], After: after}, nil
 }
 
-// unread waits for an API server that doesn't answer: the Job runs on meanwhile, and
-// giving it up would run it twice.
+// unread waits for an API server that doesn't answer, or doesn't let the Job be read: it
+// runs on meanwhile, and giving it up would run it twice.
 func (p *Provider) unread(q analysis.Query, prior analysis.Handle, cause error) (analysis.Outcome, error) {
 	waits := waiting{kind: waitingForServer, text: "the API server does not answer: " + cause.Error()}
+	if !unreachable(cause) {
+		waits.text = "the Job can't be read: " + cause.Error()
+	}
 	next := waits.noted(q, handle(q, prior[UIDMetadata]), prior)
 	if waits.outlasted(q, next) {
 		return nil, fmt.Errorf("job %s/%s: %w: %s", q.Namespace, Name(q.ID, q.Metric), ErrUnreachable, words(q, cause))
