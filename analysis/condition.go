@@ -34,6 +34,14 @@ func (e *SyntaxError) Error() string {
 // Conditions of a metric, compiled. The zero value has none.
 type Conditions struct {
 	success, failure *condition
+	redactor         Redactor
+}
+
+// Redacting are the same conditions, which judge values as they are and take secrets out
+// of what is said of them.
+func (c Conditions) Redacting(r Redactor) Conditions {
+	c.redactor = r
+	return c
 }
 
 // condition is one compiled condition.

@@ -20,9 +20,16 @@ const maxShown = 256
 // conditions that don't mention isNaN: it is Inconclusive, unless they make it Failed.
 // Without any condition the value can't be judged: Error.
 //
-// At is the time that now() gives in expr conditions.
+// The value is judged as it is. The reason has no secret that the conditions' Redactor
+// knows: it is redacted before it is cut. At is the time that now() gives in expr
+// conditions.
 func Judge(c Conditions, value any, at time.Time) (v1alpha1.AnalysisPhase, string) {
-	shown := Truncate(Text(value), maxShown)
+	phase, reason := c.judge(value, at)
+	return phase, c.redactor.Redact(reason)
+}
+
+func (c Conditions) judge(value any, at time.Time) (v1alpha1.AnalysisPhase, string) {
+	shown := Truncate(c.redactor.Redact(Text(value)), maxShown)
 	if c.success == nil && c.failure == nil {
 		return v1alpha1.AnalysisPhaseError, fmt.Sprintf("value %s can't be judged: the metric has no condition", shown)
 	}

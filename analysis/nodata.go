@@ -15,9 +15,10 @@ const waitingFor = "pushback.dev/waiting-for"
 func Waits(h Handle) bool { return h[waitingFor] != "" }
 
 // JudgeSample gives the outcome of a value that was measured. No data is decided by the
-// metric's policy, before the conditions see it.
+// metric's policy, before the conditions see it. Value and message have no secret that
+// the conditions' Redactor knows.
 func JudgeSample(m v1alpha1.Metric, c Conditions, task Task, value any, at time.Time) Measured {
-	out := Measured{Task: task, Value: Text(value)}
+	out := Measured{Task: task, Value: c.redactor.Redact(Text(value))}
 	if !isEmpty(value) {
 		out.Phase, out.Message = Judge(c, value, at)
 		return out

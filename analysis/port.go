@@ -62,8 +62,14 @@ type Sample struct {
 	Verdict v1alpha1.AnalysisPhase
 	// Message beside the verdict.
 	Message string
-	// Metadata to store with the measurement; no secrets.
+	// Metadata to store with the measurement.
 	Metadata map[string]string
+	// Redactor takes out of text what the provider itself used to prove who asks, such as
+	// keys in a Secret of its own. The zero value knows none. Value, Message and Metadata
+	// are the server's, which may echo secrets: the value is judged as it is, and what is
+	// stored or told of all three is redacted by the caller, by this Redactor and by the
+	// query's.
+	Redactor Redactor
 }
 
 // Pending is a measurement under way.

@@ -38,8 +38,11 @@ func MakeRedactor(secrets ...string) Redactor {
 }
 
 // With knows further secrets too.
-func (r Redactor) With(secrets ...string) Redactor {
-	forms := append(slices.Clone(r.forms), MakeRedactor(secrets...).forms...)
+func (r Redactor) With(secrets ...string) Redactor { return r.And(MakeRedactor(secrets...)) }
+
+// And knows the other's secrets too.
+func (r Redactor) And(other Redactor) Redactor {
+	forms := append(slices.Clone(r.forms), other.forms...)
 	sort.SliceStable(forms, func(i, j int) bool { return len(forms[i]) > len(forms[j]) })
 	return Redactor{forms: forms}
 }
@@ -62,27 +65,6 @@ func (r Redactor) RedactMap(m map[string]string) map[string]string {
 		out[k] = r.Redact(v)
 	}
 	return out
-}
-
-// RedactValue is a Sample's value with its strings and keys redacted.
-func (r Redactor) RedactValue(v any) any {
-	switch v := v.(type) {
-	case string:
-		return r.Redact(v)
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = r.RedactValue(v[i])
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, item := range v {
-			out[r.Redact(k)] = r.RedactValue(item)
-		}
-		return out
-	}
-	return v
 }
 
 func formsOf(secret string) []string {

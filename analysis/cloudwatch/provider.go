@@ -71,7 +71,7 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, _ analysis.Han
 	if err != nil {
 		return nil, providerhttp.PlainError("cloudWatch", err, timeout, redactor)
 	}
-	return analysis.Sample{Value: redactor.RedactValue(a.value(order(input))), Metadata: a.metadata(redactor)}, nil
+	return analysis.Sample{Value: a.value(order(input)), Redactor: redactor, Metadata: a.metadata(redactor)}, nil
 }
 
 func input(m v1alpha1.CloudWatchMetric, at time.Time) (*cloudwatch.GetMetricDataInput, error) {

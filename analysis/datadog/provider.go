@@ -66,7 +66,7 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, _ analysis.Han
 	if err != nil {
 		return nil, providerhttp.PlainError(name, err, timeout, redactor)
 	}
-	return analysis.Sample{Value: value}, nil
+	return analysis.Sample{Value: value, Redactor: redactor}, nil
 }
 
 func (p *Provider) ask(ctx context.Context, m v1alpha1.DatadogMetric, keys Credentials, at time.Time) (any, error) {

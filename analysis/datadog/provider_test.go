@@ -86,6 +86,13 @@ func TestConformance(t *testing.T) {
 				Lacks:      map[providertest.Setting]string{providertest.SkipCheck: "Argo has no such field", providertest.CustomHeaders: "Argo has no such field"},
 				Authorized: authorized,
 				OwnSecrets: true,
+				Echo: func(credential string) providertest.Answer {
+					body := v1(`[{"pointlist":[[1000,` + credential + `]]}]`)
+					if version == "v2" {
+						body = v2(`[{"name":"q","type":"number","values":[` + credential + `]}]`)
+					}
+					return providertest.Answer{Body: body, Want: 2718281828.0}
+				},
 				ErrorBody: func(words string) string {
 					body, err := json.Marshal(map[string][]string{"errors": {words}})
 					if err != nil {

@@ -49,10 +49,12 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, _ analysis.Han
 		return nil, providerhttp.PlainError(name, err, timeout, q.Redactor)
 	}
 	sign, password := providerhttp.UserOf(origin)
+	redactor := q.Redactor.With(password)
 	sample, err := p.ask(ctx, *metric, origin, sign)
 	if err != nil {
-		return nil, providerhttp.PlainError(name, err, timeout, q.Redactor.With(password))
+		return nil, providerhttp.PlainError(name, err, timeout, redactor)
 	}
+	sample.Redactor = redactor
 	return sample, nil
 }
 

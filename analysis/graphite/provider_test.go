@@ -58,6 +58,10 @@ func TestConformance(t *testing.T) {
 		Unsayable:  map[providertest.Shape]string{providertest.Text: "datapoints are numbers"},
 		Lacks:      map[providertest.Setting]string{providertest.OwnTimeout: reason, providertest.SkipCheck: reason, providertest.CustomHeaders: reason},
 		OwnSecrets: false,
+		Echo: func(credential string) providertest.Answer {
+			return providertest.Answer{Body: points(`[[` + credential + `,1787000000]]`), Want: []any{2718281828.0}}
+		},
+		OwnAddress: true,
 		ErrorBody:  func(words string) string { return words },
 	})
 }

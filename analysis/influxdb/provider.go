@@ -65,11 +65,12 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, _ analysis.Han
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	redactor := profile.Redactor(q.Redactor, keyToken)
 	value, err := p.ask(ctx, *metric, profile)
 	if err != nil {
-		return nil, providerhttp.PlainError(name, explained(err), timeout, profile.Redactor(q.Redactor, keyToken))
+		return nil, providerhttp.PlainError(name, explained(err), timeout, redactor)
 	}
-	return analysis.Sample{Value: value}, nil
+	return analysis.Sample{Value: value, Redactor: redactor}, nil
 }
 
 // ask reads the whole answer before it looks at it: an answer that breaks off is none.

@@ -71,7 +71,10 @@ func TestConformance(t *testing.T) {
 			return r.Header.Get("Authorization") == "Token "+password
 		},
 		OwnSecrets: true,
-		ErrorBody:  errorBody,
+		Echo: func(credential string) providertest.Answer {
+			return providertest.Answer{Body: table(0, "string", credential), Want: []any{credential}}
+		},
+		ErrorBody: errorBody,
 	})
 }
 

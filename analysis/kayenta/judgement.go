@@ -41,7 +41,7 @@ func (j judgement) verdict(t v1alpha1.KayentaThreshold, execution string, r anal
 	if err != nil {
 		return analysis.Sample{}, fmt.Errorf("%w: judgement %s ended %s: %w%s", ErrNoScore, execution, j.Status, err, j.reasons())
 	}
-	out := analysis.Sample{Value: score, Metadata: map[string]string{ExecutionMetadata: execution}}
+	out := analysis.Sample{Value: score, Metadata: map[string]string{ExecutionMetadata: execution}, Redactor: r}
 	switch {
 	case score >= float64(t.Pass):
 		out.Verdict = v1alpha1.AnalysisPhaseSuccessful

@@ -92,11 +92,12 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, _ analysis.Han
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	redactor := q.Redactor.With(account.key)
 	value, err := p.ask(ctx, *metric, account, seconds)
 	if err != nil {
-		return nil, providerhttp.PlainError(name, err, timeout, q.Redactor.With(account.key))
+		return nil, providerhttp.PlainError(name, err, timeout, redactor)
 	}
-	return analysis.Sample{Value: value}, nil
+	return analysis.Sample{Value: value, Redactor: redactor}, nil
 }
 
 func (p *Provider) ask(ctx context.Context, m v1alpha1.NewRelicMetric, a account, seconds int64) (any, error) {

@@ -65,6 +65,9 @@ func TestConformance(t *testing.T) {
 			providertest.SkipCheck: "Argo has no such field", providertest.CustomHeaders: "Argo has no such field"},
 		Authorized: func(r *http.Request, _, password string) bool { return r.Header.Get("API-Key") == password },
 		OwnSecrets: true,
+		Echo: func(credential string) providertest.Answer {
+			return providertest.Answer{Body: results(`[{"key":"` + credential + `"}]`), Want: map[string]any{"key": credential}}
+		},
 		ErrorBody: func(words string) string {
 			body, err := json.Marshal(map[string]any{"errors": []map[string]string{{"message": words}}})
 			if err != nil {

@@ -99,7 +99,7 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, _ analysis.Han
 	if err != nil {
 		return nil, providerhttp.PlainError("prometheus", err, timeout, redactor)
 	}
-	return analysis.Sample{Value: redactor.RedactValue(value), Metadata: metadata(warnings, redactor)}, nil
+	return analysis.Sample{Value: value, Redactor: redactor, Metadata: metadata(warnings, redactor)}, nil
 }
 
 // explained has the details of Prometheus's own errors.

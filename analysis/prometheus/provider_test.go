@@ -59,6 +59,9 @@ func TestConformance(t *testing.T) {
 			providertest.Undecoded:  {Body: `<html>`, Fails: true},
 			providertest.ManySeries: {Body: success("vector", `[{"metric":{"v":"c"},"value":[1,"3"]},{"metric":{"v":"a"},"value":[1,"1"]},{"metric":{"v":"b"},"value":[1,"2"]}]`), Want: []any{1.0, 2.0, 3.0}},
 		},
+		Echo: func(credential string) providertest.Answer {
+			return providertest.Answer{Body: success("string", `[1,"`+credential+`"]`), Want: credential}
+		},
 		ErrorBody: func(words string) string {
 			body, err := json.Marshal(map[string]string{"status": "error", "errorType": "execution", "error": words})
 			if err != nil {

@@ -82,6 +82,12 @@ type Harness struct {
 	// OwnSecrets says that the provider reads the password itself, from a Secret, so that
 	// the query's Redactor doesn't know it.
 	OwnSecrets bool
+	// OwnAddress says that the password stands in the address, so that the provider knows
+	// it whether or not the query's Redactor does.
+	OwnAddress bool
+	// Echo is an answer whose value, or what is said beside a verdict, holds a credential.
+	// It is digits, for those that answer in numbers alone.
+	Echo func(credential string) Answer
 	// Around makes a server of a protocol of several requests out of a handler that gives
 	// the last answer. Nil: there is one request.
 	Around func(last http.HandlerFunc) http.HandlerFunc
@@ -105,6 +111,7 @@ func Run(t *testing.T, h Harness) {
 		"Certificates":    testCertificates,
 		"Credentials":     testCredentials,
 		"SecretsInErrors": testSecretsInErrors,
+		"SecretsInValues": testSecretsInValues,
 		"Unreachable":     testUnreachable,
 		"LinkLocal":       testLinkLocal,
 		"Concurrent":      testConcurrent,
@@ -184,6 +191,16 @@ func finish(ctx context.Context, p analysis.Provider, q analysis.Query) (analysi
 // measure asks for one value, and fails the test when the answer takes longer than the limit.
 func (h Harness) measure(ctx context.Context, t *testing.T, q analysis.Query) (any, error) {
 	t.Helper()
+	sample, err := h.sample(ctx, t, q)
+	if err != nil {
+		return nil, err
+	}
+	return sample.Value, nil
+}
+
+// sample is measure with all that comes with the value.
+func (h Harness) sample(ctx context.Context, t *testing.T, q analysis.Query) (analysis.Sample, error) {
+	t.Helper()
 	type result struct {
 		outcome analysis.Outcome
 		err     error
@@ -197,15 +214,15 @@ func (h Harness) measure(ctx context.Context, t *testing.T, q analysis.Query) (a
 	select {
 	case r := <-done:
 		if r.err != nil {
-			return nil, r.err
+			return analysis.Sample{}, r.err
 		}
 		sample, ok := r.outcome.(analysis.Sample)
 		if !ok {
 			t.Fatalf("got a %T, want a Sample", r.outcome)
 		}
-		return sample.Value, nil
+		return sample, nil
 	case <-time.After(limit):
 		t.Fatalf("Measure did not return within %s", limit)
-		return nil, nil
+		return analysis.Sample{}, nil
 	}
 }

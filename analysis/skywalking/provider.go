@@ -49,11 +49,12 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, _ analysis.Han
 		return nil, providerhttp.PlainError(name, err, timeout, q.Redactor)
 	}
 	sign, password := providerhttp.UserOf(origin)
+	redactor := q.Redactor.With(password)
 	value, err := p.ask(ctx, *metric, origin, sign, q.At)
 	if err != nil {
-		return nil, providerhttp.PlainError(name, err, timeout, q.Redactor.With(password))
+		return nil, providerhttp.PlainError(name, err, timeout, redactor)
 	}
-	return analysis.Sample{Value: value}, nil
+	return analysis.Sample{Value: value, Redactor: redactor}, nil
 }
 
 func (p *Provider) ask(ctx context.Context, m v1alpha1.SkyWalkingMetric, origin *url.URL, sign providerhttp.Sign, at time.Time) (any, error) {

@@ -45,6 +45,10 @@ func TestConformance(t *testing.T) {
 		},
 		Unsayable: map[providertest.Shape]string{providertest.NaN: none, providertest.Inf: none, providertest.NegInf: none},
 		Lacks:     map[providertest.Setting]string{providertest.OwnTimeout: reason, providertest.SkipCheck: reason, providertest.CustomHeaders: reason},
+		Echo: func(credential string) providertest.Answer {
+			return providertest.Answer{Body: `{"data":{"user":"` + credential + `"}}`, Want: map[string]any{"user": credential}}
+		},
+		OwnAddress: true,
 		ErrorBody: func(words string) string {
 			body, err := json.Marshal(map[string]any{"errors": []map[string]string{{"message": words}}})
 			if err != nil {

@@ -79,6 +79,7 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, _ analysis.Han
 	if warnings := sample.Metadata[WarningsMetadata]; warnings != "" {
 		sample.Metadata[WarningsMetadata] = providerhttp.Words(warnings, redactor)
 	}
+	sample.Redactor = redactor
 	return sample, nil
 }
 

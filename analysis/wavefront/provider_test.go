@@ -66,6 +66,9 @@ func TestConformance(t *testing.T) {
 			return r.Header.Get("Authorization") == "Bearer "+password
 		},
 		OwnSecrets: true,
+		Echo: func(credential string) providertest.Answer {
+			return providertest.Answer{Body: chart(`[{"label":"a","data":[[1787000000,` + credential + `]]}]`), Want: 2718281828.0}
+		},
 		ErrorBody: func(words string) string {
 			body, err := json.Marshal(map[string]any{"status": map[string]any{"result": "ERROR", "message": words, "code": 400}})
 			if err != nil {

@@ -72,7 +72,7 @@ func (p *Provider) Measure(ctx context.Context, q analysis.Query, _ analysis.Han
 	if err != nil {
 		return nil, providerhttp.PlainError("web", err, timeout, redactor)
 	}
-	return analysis.Sample{Value: redactor.RedactValue(value), Metadata: metadata(matches)}, nil
+	return analysis.Sample{Value: value, Redactor: redactor, Metadata: metadata(matches)}, nil
 }
 
 func (p *Provider) client(m v1alpha1.WebMetric) (*http.Client, *providerhttp.Bearer, error) {

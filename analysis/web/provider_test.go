@@ -46,6 +46,9 @@ func TestConformance(t *testing.T) {
 			providertest.Undecoded:  {Body: `<html>`, Fails: true},
 		},
 		Unsayable: map[providertest.Shape]string{providertest.NaN: noNaN, providertest.Inf: noNaN, providertest.NegInf: noNaN},
+		Echo: func(credential string) providertest.Answer {
+			return providertest.Answer{Body: `{"data":{"value":{"token":"Bearer ` + credential + `"}}}`, Want: map[string]any{"token": "Bearer " + credential}}
+		},
 		ErrorBody: func(words string) string { return words },
 	})
 }
@@ -282,7 +285,11 @@ func TestOAuth2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(any(map[string]any{"Authorization": "Bearer [redacted]"}), outcome.(analysis.Sample).Value); diff != "" {
+	sample := outcome.(analysis.Sample)
+	if got := sample.Redactor.Redact(analysis.Text(sample.Value)); got != `{"Authorization":"Bearer [redacted]"}` {
+		t.Errorf("stored is %s", got)
+	}
+	if diff := cmp.Diff(any(map[string]any{"Authorization": "Bearer token-of-the-client"}), sample.Value); diff != "" {
 		t.Errorf("a server that echoes the token (-want +got):\n%s", diff)
 	}
 }

@@ -32,6 +32,8 @@ type answer struct {
 	// about is what to keep with the metric.
 	about map[string]string
 	at    time.Time
+	// redactor knows the arguments' secrets and those that the provider used.
+	redactor analysis.Redactor
 }
 
 // put puts a question to its provider.
@@ -44,7 +46,7 @@ func (m measurement) put(ctx context.Context, q analysis.Query, prior analysis.H
 	if err != nil {
 		return answer{}, err
 	}
-	out := answer{at: q.At}
+	out := answer{at: q.At, redactor: m.redactor}
 	if d, ok := provider.(analysis.Describer); ok {
 		out.about = d.Describe(q)
 	}
@@ -52,7 +54,7 @@ func (m measurement) put(ctx context.Context, q analysis.Query, prior analysis.H
 	case analysis.Pending:
 		out.pending = &o
 	case analysis.Sample:
-		out.sample = o
+		out.sample, out.redactor = o, m.redactor.And(o.Redactor)
 	default:
 		return answer{}, fmt.Errorf("the provider gave a %T", outcome)
 	}
@@ -97,6 +99,7 @@ func (m measurement) compare(ctx context.Context, with v1alpha1.Baseline, a *ans
 	if err != nil {
 		return nil, err
 	}
+	a.redactor = a.redactor.And(baseline.redactor)
 	about := maps.Clone(a.about)
 	for key, text := range baseline.about {
 		if about == nil {
@@ -109,13 +112,13 @@ func (m measurement) compare(ctx context.Context, with v1alpha1.Baseline, a *ans
 	if kept == nil {
 		kept = map[string]string{}
 	}
-	kept[valueMetadata] = m.brief(a.sample.Value)
-	kept[baselineMetadata] = m.brief(baseline.sample.Value)
+	kept[valueMetadata] = a.brief(a.sample.Value)
+	kept[baselineMetadata] = a.brief(baseline.sample.Value)
 	a.sample.Metadata = kept
 	return analysis.Compare(with.Comparison, a.sample.Value, baseline.sample.Value)
 }
 
 // brief is a value for people, without secrets, cut short.
-func (m measurement) brief(value any) string {
-	return analysis.Truncate(m.redactor.Redact(analysis.Text(value)), maxBeside)
+func (a answer) brief(value any) string {
+	return analysis.Truncate(a.redactor.Redact(analysis.Text(value)), maxBeside)
 }

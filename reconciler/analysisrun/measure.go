@@ -127,8 +127,9 @@ func (m measurement) ask(ctx context.Context) (analysis.Measured, error) {
 func (m measurement) judge(ctx context.Context, metric v1alpha1.Metric, conditions analysis.Conditions, a answer) (analysis.Measured, error) {
 	if a.sample.Verdict.Completed() {
 		return analysis.Measured{
-			Task: m.task, Phase: a.sample.Verdict, Message: a.sample.Message,
-			Value: analysis.Text(a.sample.Value), Metadata: a.sample.Metadata, About: a.about,
+			Task: m.task, Phase: a.sample.Verdict, Message: a.redactor.Redact(a.sample.Message),
+			Value:    a.redactor.Redact(analysis.Text(a.sample.Value)),
+			Metadata: a.redactor.RedactMap(a.sample.Metadata), About: a.redactor.RedactMap(a.about),
 		}, nil
 	}
 	value := a.sample.Value
@@ -139,8 +140,8 @@ func (m measurement) judge(ctx context.Context, metric v1alpha1.Metric, conditio
 		}
 		value = compared
 	}
-	out := analysis.JudgeSample(metric, conditions, m.task, value, a.at)
-	out.Metadata, out.About = a.sample.Metadata, a.about
+	out := analysis.JudgeSample(metric, conditions.Redacting(a.redactor), m.task, value, a.at)
+	out.Metadata, out.About = a.redactor.RedactMap(a.sample.Metadata), a.redactor.RedactMap(a.about)
 	return out, nil
 }
 
