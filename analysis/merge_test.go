@@ -340,6 +340,14 @@ func TestPrepareRefuses(t *testing.T) {
 		}, "spec.metrics[0].provider.prometheus.headers[0].key", "name"},
 		"sigv4 region": {authenticated(v1alpha1.Authentication{Sigv4: &v1alpha1.Sigv4Config{Region: "a.b/"}}), "spec.metrics[0].provider.prometheus.authentication.sigv4.region", "eu-central-1"},
 		"sigv4 role":   {authenticated(v1alpha1.Authentication{Sigv4: &v1alpha1.Sigv4Config{RoleARN: "metrics"}}), "spec.metrics[0].provider.prometheus.authentication.sigv4.roleArn", "arn:aws:iam"},
+		"sigv4 host": {func(s *v1alpha1.AnalysisRunSpec) {
+			authenticated(v1alpha1.Authentication{Sigv4: &v1alpha1.Sigv4Config{}})(s)
+			s.Metrics[0].Provider.Prometheus.Headers = []v1alpha1.WebMetricHeader{{Key: "host", Value: "a.amazonaws.com"}}
+		}, "spec.metrics[0].provider.prometheus.headers[0].key", "contradict"},
+		"sigv4 without TLS": {func(s *v1alpha1.AnalysisRunSpec) {
+			authenticated(v1alpha1.Authentication{Sigv4: &v1alpha1.Sigv4Config{}})(s)
+			s.Metrics[0].Provider.Prometheus.Address = "http://aps.amazonaws.com"
+		}, "spec.metrics[0].provider.prometheus.address", "https://"},
 		"oauth2 endpoint": {authenticated(v1alpha1.Authentication{OAuth2: &v1alpha1.OAuth2Config{TokenURL: "idp", ClientID: "a", ClientSecret: "b"}}),
 			"spec.metrics[0].provider.prometheus.authentication.oauth2.tokenUrl", "http://"},
 		"oauth2 id": {authenticated(v1alpha1.Authentication{OAuth2: &v1alpha1.OAuth2Config{TokenURL: "http://idp", ClientSecret: "b"}}),

@@ -145,6 +145,9 @@ func checkPrometheus(p v1alpha1.PrometheusMetric, path string, c completeness, p
 		ps.add(path+".timeout", "the timeout is %d seconds: at least 1 is wanted", *p.Timeout)
 	}
 	checkRequest(p.Headers, p.Authentication, path, c, ps)
+	if p.Authentication != nil && p.Authentication.Sigv4 != nil && strings.HasPrefix(p.Address, "http://") {
+		ps.add(path+".address", "sigv4 wants an address that begins with https://")
+	}
 	if r := p.RangeQuery; r != nil {
 		checkRange(*r, path+".rangeQuery", c, ps)
 	}

@@ -17,6 +17,9 @@ func checkRequest(headers []v1alpha1.WebMetricHeader, a *v1alpha1.Authentication
 		if h.Key == "" {
 			ps.add(fmt.Sprintf("%s.headers[%d].key", path, i), "a header wants a name")
 		}
+		if textproto.CanonicalMIMEHeaderKey(h.Key) == "Host" && a != nil && a.Sigv4 != nil {
+			ps.add(fmt.Sprintf("%s.headers[%d].key", path, i), "sigv4 and the header Host contradict each other: the host of the address is signed")
+		}
 		authorized = authorized || textproto.CanonicalMIMEHeaderKey(h.Key) == "Authorization"
 	}
 	if a == nil {

@@ -3,6 +3,8 @@ package prometheus
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/url"
 
 	"github.com/prometheus/client_golang/api"
 
@@ -47,6 +49,9 @@ func (p *Provider) asker(ctx context.Context, m v1alpha1.PrometheusMetric) (aske
 	a := asker{aws: &awsauth.Secrets{}}
 	sign := providerhttp.Credentials(m.Headers, auth.BasicAuth)
 	if auth.Sigv4 != nil {
+		if err := p.mayBeSigned(origin, m.Headers); err != nil {
+			return asker{}, fmt.Errorf("authentication.sigv4: %w", err)
+		}
 		config, err := p.aws.Config(ctx, awsauth.Identity{Region: auth.Sigv4.Region, Profile: auth.Sigv4.Profile, RoleARN: auth.Sigv4.RoleARN})
 		if err != nil {
 			return asker{}, fmt.Errorf("authentication.sigv4: %w", err)
@@ -61,4 +66,14 @@ func (p *Provider) asker(ctx context.Context, m v1alpha1.PrometheusMetric) (aske
 		return asker{}, providerhttp.ErrBadAddress // its text holds the address, which may hold a password
 	}
 	return a, nil
+}
+
+// mayBeSigned keeps the controller's signature from whoever is no part of AWS.
+func (p *Provider) mayBeSigned(origin *url.URL, headers []v1alpha1.WebMetricHeader) error {
+	for _, h := range headers {
+		if http.CanonicalHeaderKey(h.Key) == "Host" {
+			return awsauth.ErrHostHeader
+		}
+	}
+	return p.signedHosts.Check(origin)
 }

@@ -39,6 +39,8 @@ type Options struct {
 	// AWS signs for metrics with authentication.sigv4. Nil: Sessions of the provider's
 	// own, with the same egress policy.
 	AWS *awsauth.Sessions
+	// SignedHosts are those that requests are signed for. Nil: AWS's.
+	SignedHosts awsauth.Hosts
 }
 
 // Provider asks Prometheus. It is safe for concurrent use.
@@ -47,6 +49,7 @@ type Provider struct {
 	transports     *providerhttp.Transports
 	tokens         *providerhttp.Tokens
 	aws            *awsauth.Sessions
+	signedHosts    awsauth.Hosts
 }
 
 // New makes a Provider.
@@ -55,7 +58,13 @@ func New(o Options) *Provider {
 	if o.AWS == nil {
 		o.AWS = awsauth.NewSessions(awsauth.Options{Egress: o.Egress})
 	}
-	return &Provider{defaultAddress: o.DefaultAddress, transports: transports, tokens: providerhttp.NewTokens(transports), aws: o.AWS}
+	if o.SignedHosts == nil {
+		o.SignedHosts = awsauth.DefaultHosts()
+	}
+	return &Provider{
+		defaultAddress: o.DefaultAddress, transports: transports, tokens: providerhttp.NewTokens(transports),
+		aws: o.AWS, signedHosts: o.SignedHosts,
+	}
 }
 
 var _ analysis.Describer = (*Provider)(nil)

@@ -37,7 +37,7 @@ func setUpAnalysis(mgr ctrl.Manager, s settings) error {
 	}
 	aws := awsauth.NewSessions(awsauth.Options{Egress: policy})
 	providers := map[string]analysis.Provider{
-		"prometheus": prometheus.New(prometheus.Options{DefaultAddress: s.prometheusAddress, Egress: policy, AWS: aws}),
+		"prometheus": prometheus.New(prometheus.Options{DefaultAddress: s.prometheusAddress, Egress: policy, AWS: aws, SignedHosts: s.sigv4Hosts}),
 		"cloudWatch": cloudwatch.New(cloudwatch.Options{AWS: aws}),
 		"web":        web.New(web.Options{Egress: policy}),
 		"kayenta":    kayenta.New(kayenta.Options{Egress: policy}),
