@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"sort"
 	"strings"
@@ -20,8 +21,9 @@ type Redactor struct {
 }
 
 // MakeRedactor knows each secret as it is and in the forms in which clients and
-// servers echo it: URL-encoded, in base64 at any offset (as inside an
-// Authorization header), and escaped as in JSON and in code.
+// servers echo it: URL-encoded and decoded, in base64 at any offset (as inside an
+// Authorization header, also OAuth2's, which encodes it before), and escaped as in JSON
+// and in code.
 func MakeRedactor(secrets ...string) Redactor {
 	seen := map[string]bool{"": true}
 	var forms []string
@@ -67,13 +69,37 @@ func (r Redactor) RedactMap(m map[string]string) map[string]string {
 	return out
 }
 
+// formsOf are all forms of a secret in each of its spellings.
 func formsOf(secret string) []string {
-	if secret == "" {
-		return nil
+	var forms []string
+	for _, spelling := range spellings(secret) {
+		forms = append(forms, echoes(spelling)...)
 	}
+	return forms
+}
+
+// spellings are what a secret becomes when it is put into a metric as an argument, and
+// what a server reads there: in a string of Flux, and in a parameter of a URL, where
+// what is percent-encoded stays so.
+func spellings(secret string) []string {
+	all := []string{secret, escapeFlux(secret), encodeParameter(secret)}
+	for _, decode := range []func(string) (string, error){url.PathUnescape, url.QueryUnescape} {
+		// What is nothing but blanks would be found everywhere.
+		if read, err := decode(secret); err == nil && strings.TrimSpace(read) != "" {
+			all = append(all, read)
+		}
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(s string) bool { return s == "" })
+}
+
+// echoes are how clients and servers write one spelling.
+func echoes(secret string) []string {
+	// So RFC 6749 has it in OAuth2's Basic header, before base64.
+	form := percentEncode(secret, "-_.~", "+")
 	forms := []string{
 		secret, strings.TrimSpace(secret),
-		percentEncode(secret, "-_.~", "%20"), percentEncode(secret, "-_.~", "+"),
+		percentEncode(secret, "-_.~", "%20"), form,
 		percentEncode(secret, "-_.~$&+:=@", "%20"), percentEncode(secret, "-_.~!$&'()*+,;=:@", "%20"),
 		escape(secret, '"'), escape(secret, '\''),
 		strings.Trim(fmt.Sprintf("%q", secret), `"`),
@@ -85,7 +111,7 @@ func formsOf(secret string) []string {
 	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding, base64.RawURLEncoding} {
 		forms = append(forms, enc.EncodeToString([]byte(secret)))
 	}
-	return append(forms, shifted(secret)...)
+	return append(append(forms, shifted(secret)...), shifted(form)...)
 }
 
 // jsonForms are the inside of a string of JSON, with and without the escapes for HTML.
