@@ -84,7 +84,7 @@ func readV2(body []byte) (any, error) {
 		Data   *struct {
 			Errors     string `json:"errors"`
 			Attributes struct {
-				Columns []columnV2 `json:"columns"`
+				Columns *[]columnV2 `json:"columns"`
 			} `json:"attributes"`
 		} `json:"data"`
 	}
@@ -100,7 +100,10 @@ func readV2(body []byte) (any, error) {
 	if answer.Data.Errors != "" {
 		return nil, fmt.Errorf("the query failed: %s", answer.Data.Errors)
 	}
-	values, err := rows(answer.Data.Attributes.Columns)
+	if answer.Data.Attributes.Columns == nil {
+		return nil, errors.New("the answer is not Datadog's: its data has no columns")
+	}
+	values, err := rows(*answer.Data.Attributes.Columns)
 	if err != nil {
 		return nil, fmt.Errorf("the answer is not Datadog's: %w", err)
 	}

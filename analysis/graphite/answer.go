@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
@@ -24,6 +25,12 @@ func read(body []byte) (analysis.Sample, error) {
 	decoder.UseNumber() // Graphite writes infinity as 1e9999
 	if err := decoder.Decode(&all); err != nil {
 		return analysis.Sample{}, fmt.Errorf("the answer is not Graphite's: %w", err)
+	}
+	if all == nil {
+		return analysis.Sample{}, errors.New("the answer is not Graphite's: it is no list of series")
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return analysis.Sample{}, errors.New("the answer is not Graphite's: it goes on behind the list of series")
 	}
 	values := []any{}
 	var times span

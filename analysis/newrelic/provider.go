@@ -109,7 +109,7 @@ func (p *Provider) ask(ctx context.Context, m v1alpha1.NewRelicMetric, a account
 		Actor struct {
 			Account struct {
 				NRQL *struct {
-					Results []map[string]any `json:"results"`
+					Results *[]map[string]any `json:"results"`
 				} `json:"nrql"`
 			} `json:"account"`
 		} `json:"actor"`
@@ -120,10 +120,11 @@ func (p *Provider) ask(ctx context.Context, m v1alpha1.NewRelicMetric, a account
 	if err != nil {
 		return nil, err
 	}
-	if answer.Actor.Account.NRQL == nil {
+	nrql := answer.Actor.Account.NRQL
+	if nrql == nil || nrql.Results == nil {
 		return nil, errNoNRQL
 	}
-	return valueOf(answer.Actor.Account.NRQL.Results), nil
+	return valueOf(*nrql.Results), nil
 }
 
 // valueOf is Argo's, but for no rows, which it makes an error.

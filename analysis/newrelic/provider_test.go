@@ -82,7 +82,8 @@ func TestValues(t *testing.T) {
 	for name, tc := range map[string]struct{ body, want string }{
 		"null in a field":       {results(`[{"average.duration":null}]`), `{"average.duration":null}`},
 		"a map in a field":      {results(`[{"percentile.duration":{"95":1.5}}]`), `{"percentile.duration":{"95":1.5}}`},
-		"null for the rows":     {results(`null`), "[]"},
+		"null for the rows":     {results(`null`), "error"},
+		"no rows at all":        {`{"data":{"actor":{"account":{"nrql":{}}}}}`, "error"},
 		"a row of nothing":      {results(`[{}]`), "[]"},
 		"a null row":            {results(`[null]`), "[]"},
 		"rows of nothing":       {results(`[{},{"count":1},{}]`), `[{"count":1}]`},
