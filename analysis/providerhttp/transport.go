@@ -25,6 +25,8 @@ var (
 	ErrTooLarge = errors.New("the answer is larger than 10 MiB: aggregate in the query")
 	// ErrRedirect says that the server sent us to another host.
 	ErrRedirect = errors.New("the server redirects to another host, which is not followed: name that host in the address")
+	// ErrRedirectMethod says that the server sent a POST or a PUT on as a GET.
+	ErrRedirectMethod = errors.New("the server redirects so that the request's body is lost, which is not followed: name the place that it redirects to in the address")
 	// ErrBadAddress says that an address is no URL of HTTP. It never shows the address,
 	// which may hold a password.
 	ErrBadAddress = errors.New("the address is no URL such as http://metrics.monitoring:9090")
@@ -143,11 +145,15 @@ func Credentials(headers []v1alpha1.WebMetricHeader, basic *v1alpha1.BasicAuthCo
 }
 
 // sameHost refuses redirects to another host: credentials must not get there, and
-// neither must the query.
+// neither must the query. One that makes a GET of a POST is refused too: what would be
+// answered is not what was asked, for its body is left out.
 func sameHost(origin *url.URL) func(*http.Request, []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		if !isSameHost(origin, req.URL) {
 			return ErrRedirect
+		}
+		if req.Method != via[0].Method {
+			return ErrRedirectMethod
 		}
 		if len(via) >= maxRedirects {
 			return fmt.Errorf("stopped after %d redirects", maxRedirects)
