@@ -62,9 +62,15 @@ func (p Prepared) Fold(status v1alpha1.AnalysisRunStatus, measured []Measured, n
 }
 
 // record adds a measurement to its metric, or puts it in the place of the one under
-// way, and counts it once, when it is finished.
+// way, and counts it once, when it is finished. One that is stopped while it waits for
+// something to measure is taken out: it asked nothing of the release, and the metric's
+// phase is that of what was measured.
 func record(r *v1alpha1.MetricResult, x Measured, at metav1.Time) {
 	if r.Phase.Completed() {
+		return
+	}
+	if last := len(r.Measurements) - 1; x.Task.Action == Stop && Waits(x.Task.Prior.Metadata) && last >= 0 {
+		r.Measurements = r.Measurements[:last]
 		return
 	}
 	m := v1alpha1.Measurement{

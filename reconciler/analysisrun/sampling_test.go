@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	"github.com/pushback-dev/pushback/analysis"
 	"github.com/pushback-dev/pushback/api/v1alpha1"
 )
@@ -57,8 +59,8 @@ func TestAMeasurementWaitsForSamples(t *testing.T) {
 	}
 }
 
-// A measurement that waits ends with its run, without a verdict, and its provider isn't
-// told to stop what it never began.
+// A measurement that waits ends with its run, uncounted, and its provider isn't told to
+// stop what it never began. A metric that was never measured says nothing.
 func TestAWaitingMeasurementEndsWithItsRun(t *testing.T) {
 	m := metric("quality")
 	m.NoData = v1alpha1.NoDataWait
@@ -73,8 +75,41 @@ func TestAWaitingMeasurementEndsWithItsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.play(2)
-	if run := l.run(); !run.Status.Phase.Completed() || len(l.provider.stopped) != 0 {
-		t.Errorf("phase %s, stopped %v", run.Status.Phase, l.provider.stopped)
+	run = l.run()
+	if result := run.Status.MetricResults[0]; run.Status.Phase != v1alpha1.AnalysisPhaseSuccessful || result.Count != 0 || len(result.Measurements) != 0 || len(l.provider.stopped) != 0 {
+		t.Errorf("phase %s, %+v, stopped %v", run.Status.Phase, result, l.provider.stopped)
+	}
+	if got := run.Status.RunSummary; got.Successful != 0 || got.Inconclusive != 0 {
+		t.Errorf("it is counted: %+v", got)
+	}
+}
+
+// What was measured before a wait is what the metric says when its run is ended.
+func TestWhatWasMeasuredBeforeAWaitDecides(t *testing.T) {
+	for name, tc := range map[string]struct {
+		value float64
+		want  v1alpha1.AnalysisPhase
+	}{
+		"a success":           {1, v1alpha1.AnalysisPhaseSuccessful},
+		"a tolerated failure": {0, v1alpha1.AnalysisPhaseFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := metric("quality")
+			m.NoData, m.Interval, m.FailureLimit = v1alpha1.NoDataWait, "5s", new(intstr.FromInt32(1))
+			l := newLab(t, always([]any{tc.value}), newRun(m))
+			l.play(1)
+			l.provider.answer = always(nil)
+			l.play(2)
+			if got := l.run().Status.MetricResults[0]; len(got.Measurements) != 2 || got.Measurements[1].Phase != v1alpha1.AnalysisPhaseRunning {
+				t.Fatalf("got %+v", got)
+			}
+			l.terminate()
+			l.play(2)
+			run := l.run()
+			if result := run.Status.MetricResults[0]; run.Status.Phase != tc.want || result.Count != 1 || result.Inconclusive != 0 || len(result.Measurements) != 1 {
+				t.Errorf("got %s, %+v, want %s", run.Status.Phase, result, tc.want)
+			}
+		})
 	}
 }
 
