@@ -109,7 +109,8 @@ func (m prepared) next(r v1alpha1.MetricResult, started time.Time, ending bool) 
 		return time.Time{}, false
 	}
 	if prior, underway := inFlight(r); underway {
-		if ending || prior.ResumeAt == nil {
+		stopped := prior.Metadata[stopTries] != "" // in vain, so that ResumeAt is the next try
+		if ending && !stopped || prior.ResumeAt == nil {
 			return time.Time{}, true
 		}
 		return prior.ResumeAt.Time, true

@@ -94,7 +94,8 @@ type Provider interface {
 
 // Terminator is a Provider with something to stop.
 type Terminator interface {
-	// Terminate stops what Measure began.
+	// Terminate stops what Measure began. It is called again after an error that isn't an
+	// ErrUnstoppable, a few times.
 	Terminate(ctx context.Context, q Query, prior Handle) error
 }
 

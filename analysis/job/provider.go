@@ -178,5 +178,9 @@ func (p *Provider) unread(q analysis.Query, prior analysis.Handle, cause error) 
 func (p *Provider) Terminate(ctx context.Context, q analysis.Query, _ analysis.Handle) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return p.remove(ctx, q, onlyRunning)
+	err := p.remove(ctx, q, onlyRunning)
+	if errors.Is(err, ErrForeign) {
+		return fmt.Errorf("%w: %w", analysis.ErrUnstoppable, err)
+	}
+	return err
 }

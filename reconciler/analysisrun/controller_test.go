@@ -36,6 +36,8 @@ type scripted struct {
 	mu      sync.Mutex
 	asked   []analysis.Query
 	stopped []analysis.Handle
+	// refuse may make it fail to stop anything.
+	refuse func() error
 }
 
 func (s *scripted) Measure(_ context.Context, q analysis.Query, prior analysis.Handle) (analysis.Outcome, error) {
@@ -49,6 +51,9 @@ func (s *scripted) Terminate(_ context.Context, _ analysis.Query, prior analysis
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopped = append(s.stopped, prior)
+	if s.refuse != nil {
+		return s.refuse()
+	}
 	return nil
 }
 

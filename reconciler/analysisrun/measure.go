@@ -73,12 +73,16 @@ func (m measurement) take(ctx context.Context) (out analysis.Measured) {
 			out = analysis.Failure(m.task, started, errPanic)
 		}
 	}()
+	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, m.MeasureTimeout)
 	defer cancel()
 	if m.task.Action == analysis.Stop {
 		return m.stop(ctx)
 	}
 	out, err := m.ask(ctx)
+	if err != nil && whole.Err() == nil {
+		out, err = m.giveUp(whole, err)
+	}
 	if err != nil {
 		out = analysis.Failure(m.task, started, err)
 	}
@@ -145,31 +149,6 @@ func (m measurement) judge(ctx context.Context, metric v1alpha1.Metric, conditio
 	return out, nil
 }
 
-// stop ends what is under way at the provider. A provider that can't be told is logged:
-// the run ends all the same.
-func (m measurement) stop(ctx context.Context) analysis.Measured {
-	if err := m.terminate(ctx); err != nil {
-		log.FromContext(ctx).Error(errors.New(m.redactor.Redact(err.Error())), "A measurement could not be stopped", "metric", m.task.Metric)
-	}
-	return analysis.Stopped(m.task)
-}
-
-func (m measurement) terminate(ctx context.Context) error {
-	metric, err := m.metric()
-	if err != nil {
-		// What was begun is stopped all the same, as far as the handle says what it is.
-		metric = m.run.Spec.Metrics[m.task.Index]
-	}
-	provider, err := m.Providers(metric.Provider)
-	if err != nil {
-		return err
-	}
-	if t, ok := provider.(analysis.Terminator); ok && !analysis.Waits(m.task.Prior.Metadata) {
-		return t.Terminate(ctx, m.query(metric), m.prior())
-	}
-	return nil
-}
-
 // metric has its arguments put in; a Secret that it uses and that can't be read is an
 // error, never an empty value.
 func (m measurement) metric() (v1alpha1.Metric, error) {
@@ -195,8 +174,5 @@ func (m measurement) prior() analysis.Handle {
 	if m.task.Action == analysis.Begin || analysis.Waits(m.task.Prior.Metadata) {
 		return nil
 	}
-	if m.task.Prior.Metadata == nil {
-		return analysis.Handle{}
-	}
-	return m.task.Prior.Metadata
+	return analysis.ProvidersOwn(m.task.Prior.Metadata)
 }
