@@ -20,7 +20,10 @@ import (
 // there are none.
 var ErrRefused = errors.New("CloudWatch gives no values for a query")
 
-// answer is what all pages say.
+// ErrPartial says that AWS left a part of the values out, of which the rest tells nothing.
+var ErrPartial = errors.New("CloudWatch leaves values out: ask for less, or aggregate")
+
+// answer is what all pages say. Messages are those about the whole of it.
 type answer struct {
 	series   []types.MetricDataResult
 	messages []types.MessageData
@@ -62,11 +65,20 @@ func (a *answer) add(s types.MetricDataResult) {
 	a.series = append(a.series, s)
 }
 
-// refused is ErrRefused for a series without a right or with an error at AWS.
+// refused is ErrRefused for a series without a right or with an error at AWS, and
+// ErrPartial for one that no page completed. A message about the whole answer is
+// ErrPartial too: by AWS's specification of GetMetricData it comes where no more than "as
+// much of the operation as possible" was executed, as with too many metrics.
 func (a *answer) refused() error {
+	if len(a.messages) > 0 {
+		return fmt.Errorf("%w: %s", ErrPartial, words(a.messages))
+	}
 	for _, s := range a.series {
 		if s.StatusCode == types.StatusCodeForbidden || s.StatusCode == types.StatusCodeInternalError {
 			return fmt.Errorf("%w: %s is %s: %s", ErrRefused, aws.ToString(s.Id), s.StatusCode, words(s.Messages))
+		}
+		if s.StatusCode == types.StatusCodePartialData {
+			return fmt.Errorf("%w: %s is %s: %s", ErrPartial, aws.ToString(s.Id), s.StatusCode, words(s.Messages))
 		}
 	}
 	return nil
@@ -105,9 +117,9 @@ func seriesValue(s types.MetricDataResult) map[string]any {
 	}
 }
 
-// metadata are all messages.
+// metadata are the messages about series.
 func (a *answer) metadata(r analysis.Redactor) map[string]string {
-	all := a.messages
+	var all []types.MessageData
 	for _, s := range a.series {
 		all = append(all, s.Messages...)
 	}

@@ -200,8 +200,9 @@ func TestPages(t *testing.T) {
 	part["StatusCode"] = cbor.String("PartialData")
 	first := page(result("b", "y", 9), part)
 	first["NextToken"] = cbor.String("more")
-	first["Messages"] = cbor.List{cbor.Map{"Code": cbor.String("Slow"), "Value": cbor.String("it took long")}}
+	slow := cbor.List{cbor.Map{"Code": cbor.String("Slow"), "Value": cbor.String("it took long")}}
 	last := result("a", "x", 3)
+	last["Messages"] = slow
 	last["Timestamps"] = at(1_787_000_000 - 120)
 	s, asked := serve(t, first, page(last))
 	q := analysis.Query{At: time.Unix(1_787_000_000, 0), Provider: v1alpha1.MetricProvider{CloudWatch: metric(`{"id":"a","expression":"e"}`, `{"id":"b","expression":"e"}`)}}
@@ -209,7 +210,9 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := analysis.Sample{Value: []any{series("a", "x", 1.0, 2.0, 3.0), series("b", "y", 9.0)}, Metadata: map[string]string{"messages": "Slow: it took long"}}
+	all := series("a", "x", 1.0, 2.0, 3.0)
+	all["Messages"] = []any{map[string]any{"Code": "Slow", "Value": "it took long"}}
+	want := analysis.Sample{Value: []any{all, series("b", "y", 9.0)}, Metadata: map[string]string{"messages": "Slow: it took long"}}
 	if diff := cmp.Diff(want, outcome, cmpopts.IgnoreUnexported(analysis.Redactor{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -226,11 +229,17 @@ func TestErrors(t *testing.T) {
 		r["StatusCode"], r["Messages"] = cbor.String(status), cbor.List{cbor.Map{"Code": cbor.String("Why"), "Value": cbor.String("no right")}}
 		return page(r)
 	}
+	tooMany := page(result("a", "x", 1))
+	tooMany["Messages"] = cbor.List{cbor.Map{"Code": cbor.String("MaxMetrics"), "Value": cbor.String("Maximum number of allowed metrics exceeded")}}
+	part := result("a", "x", 1)
+	part["StatusCode"] = cbor.String("PartialData")
 	for name, tc := range map[string]struct {
 		answer cbor.Map
 		query  string
 		says   string
 	}{
+		"left out":       {tooMany, `{"id":"a","expression":"e"}`, ErrPartial.Error() + ": MaxMetrics: Maximum"},
+		"partial":        {page(part), `{"id":"a","expression":"e"}`, ErrPartial.Error() + ": a is PartialData"},
 		"forbidden":      {with("Forbidden"), `{"id":"a","expression":"e"}`, "a is Forbidden: Why: no right"},
 		"internal error": {with("InternalError"), `{"id":"a","expression":"e"}`, "a is InternalError"},
 		"no end":         {endless, `{"id":"a","expression":"e"}`, ErrTooManyPages.Error()},
