@@ -42,6 +42,10 @@ func Prepare(spec v1alpha1.AnalysisRunSpec) (Prepared, error) {
 			ps.add(fmt.Sprintf("spec.measurementRetention[%d].limit", i), "the limit is %d: at least 1 is wanted", r.Limit)
 		}
 	}
+	secret := map[string]bool{}
+	for _, a := range p.Secrets() {
+		secret[a.Name] = true
+	}
 	seen := map[string]bool{}
 	for i, m := range spec.Metrics {
 		path := fmt.Sprintf("spec.metrics[%d]", i)
@@ -50,6 +54,7 @@ func Prepare(spec v1alpha1.AnalysisRunSpec) (Prepared, error) {
 		}
 		seen[m.Name] = true
 		checkBaselineArgs(m, path, &ps)
+		refuseJobSecrets(m, path, secret, &ps)
 		entry := prepared{name: m.Name, retention: defaultRetention}
 		resolved, err := Substitute(m, standIns)
 		if err != nil {

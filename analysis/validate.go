@@ -26,7 +26,7 @@ const (
 func ValidateSpec(spec v1alpha1.AnalysisTemplateSpec, path string) []Problem {
 	var ps problems
 	values := map[string]string{}
-	declared := map[string]bool{}
+	declared, secret := map[string]bool{}, map[string]bool{}
 	for i, a := range spec.Args {
 		if declared[a.Name] {
 			ps.add(fmt.Sprintf("%s.args[%d].name", path, i), "args.%s is declared twice", a.Name)
@@ -38,6 +38,7 @@ func ValidateSpec(spec v1alpha1.AnalysisTemplateSpec, path string) []Problem {
 		if a.Value != nil {
 			values[a.Name] = *a.Value
 		}
+		secret[a.Name] = a.ValueFrom != nil && a.ValueFrom.SecretKeyRef != nil
 	}
 	seen := map[string]bool{}
 	for i, m := range spec.Metrics {
@@ -47,6 +48,7 @@ func ValidateSpec(spec v1alpha1.AnalysisTemplateSpec, path string) []Problem {
 		}
 		seen[m.Name] = true
 		checkBaselineArgs(m, field, &ps)
+		refuseJobSecrets(m, field, secret, &ps)
 		ps = append(ps, validateDefaulted(m, field, values)...)
 	}
 	return ps
