@@ -332,9 +332,11 @@ func TestPrepareRefuses(t *testing.T) {
 		"job": {func(s *v1alpha1.AnalysisRunSpec) {
 			s.Metrics[0].Provider, s.Metrics[0].SuccessCondition = v1alpha1.MetricProvider{Job: &v1alpha1.JobMetric{}}, ""
 		}, "spec.metrics[0].provider.job.spec", "a spec with a template"},
-		"no query": {func(s *v1alpha1.AnalysisRunSpec) { s.Metrics[0].Provider.Prometheus.Query = " " }, "spec.metrics[0].provider.prometheus.query", "no query"},
-		"address":  {func(s *v1alpha1.AnalysisRunSpec) { s.Metrics[0].Provider.Prometheus.Address = "prom:9090" }, "spec.metrics[0].provider.prometheus.address", "http://"},
-		"timeout":  {func(s *v1alpha1.AnalysisRunSpec) { s.Metrics[0].Provider.Prometheus.Timeout = new(int64) }, "spec.metrics[0].provider.prometheus.timeout", "at least 1"},
+		"no query":         {func(s *v1alpha1.AnalysisRunSpec) { s.Metrics[0].Provider.Prometheus.Query = " " }, "spec.metrics[0].provider.prometheus.query", "no query"},
+		"address":          {func(s *v1alpha1.AnalysisRunSpec) { s.Metrics[0].Provider.Prometheus.Address = "prom:9090" }, "spec.metrics[0].provider.prometheus.address", "http://"},
+		"timeout":          {func(s *v1alpha1.AnalysisRunSpec) { s.Metrics[0].Provider.Prometheus.Timeout = new(int64) }, "spec.metrics[0].provider.prometheus.timeout", "at least 1"},
+		"long timeout":     {func(s *v1alpha1.AnalysisRunSpec) { s.Metrics[0].Provider.Prometheus.Timeout = new(int64(301)) }, "spec.metrics[0].provider.prometheus.timeout", "at most 300"},
+		"long web timeout": {asking(v1alpha1.WebMetric{URL: "http://h", TimeoutSeconds: 301}), "spec.metrics[0].provider.web.timeoutSeconds", "at most 300"},
 		"header": {func(s *v1alpha1.AnalysisRunSpec) {
 			s.Metrics[0].Provider.Prometheus.Headers = []v1alpha1.WebMetricHeader{{}}
 		}, "spec.metrics[0].provider.prometheus.headers[0].key", "name"},

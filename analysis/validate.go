@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -143,8 +144,8 @@ func checkPrometheus(p v1alpha1.PrometheusMetric, path string, c completeness, p
 	if p.Address != "" {
 		checkURL(p.Address, path+".address", c, ps)
 	}
-	if p.Timeout != nil && *p.Timeout < 1 {
-		ps.add(path+".timeout", "the timeout is %d seconds: at least 1 is wanted", *p.Timeout)
+	if p.Timeout != nil {
+		checkTimeout(*p.Timeout, path+".timeout", ps)
 	}
 	checkRequest(p.Headers, p.Authentication, path, c, ps)
 	if p.Authentication != nil && p.Authentication.Sigv4 != nil && strings.HasPrefix(p.Address, "http://") {
@@ -152,6 +153,19 @@ func checkPrometheus(p v1alpha1.PrometheusMetric, path string, c completeness, p
 	}
 	if r := p.RangeQuery; r != nil {
 		checkRange(*r, path+".rangeQuery", c, ps)
+	}
+}
+
+// maxTimeout is the most that a request may take: a measurement is given 5 minutes.
+const maxTimeout = 5 * time.Minute
+
+// checkTimeout wants 1 to 300 seconds.
+func checkTimeout(seconds int64, path string, ps *problems) {
+	if seconds < 1 {
+		ps.add(path, "the timeout is %d seconds: at least 1 is wanted", seconds)
+	}
+	if seconds > int64(maxTimeout/time.Second) {
+		ps.add(path, "the timeout is %d seconds: at most %d are wanted, the most that a measurement may take", seconds, int64(maxTimeout/time.Second))
 	}
 }
 

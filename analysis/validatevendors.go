@@ -63,6 +63,9 @@ func checkDatadog(p v1alpha1.DatadogMetric, path string, c completeness, ps *pro
 	checkOneOf(p.Aggregator, datadogAggregators, path+".aggregator", c, ps)
 	checkSpan(p.Interval, path+".interval", c, ps)
 	checkSpan(p.RequestTimeout, path+".requestTimeout", c, ps)
+	if d, err := ParseDuration(p.RequestTimeout); err == nil && d > maxTimeout {
+		ps.add(path+".requestTimeout", "the timeout is %s: at most %s is wanted, the most that a measurement may take", d, maxTimeout)
+	}
 }
 
 // checkOneOf lets no text through but those listed, and none.
@@ -99,8 +102,8 @@ func checkNewRelic(p v1alpha1.NewRelicMetric, path string, ps *problems) {
 	if strings.TrimSpace(p.Query) == "" {
 		ps.add(path+".query", "there is no query")
 	}
-	if p.Timeout != nil && *p.Timeout < 1 {
-		ps.add(path+".timeout", "the timeout is %d seconds: at least 1 is wanted", *p.Timeout)
+	if p.Timeout != nil {
+		checkTimeout(*p.Timeout, path+".timeout", ps)
 	}
 }
 

@@ -41,6 +41,8 @@ func TestDatadogSettings(t *testing.T) {
 		"namespaced without a name":  {v1alpha1.DatadogMetric{Query: "q", SecretRef: &v1alpha1.SecretRef{Namespaced: true}}, "secretRef.name"},
 		"interval that is none":      {v1alpha1.DatadogMetric{Query: "q", Interval: "soon"}, "interval"},
 		"interval of 0":              {v1alpha1.DatadogMetric{Query: "q", Interval: "0s"}, "interval"},
+		"timeout of 5 minutes":       {v1alpha1.DatadogMetric{Query: "q", RequestTimeout: "300"}, ""},
+		"timeout of more":            {v1alpha1.DatadogMetric{Query: "q", RequestTimeout: "5m1s"}, "requestTimeout"},
 		"timeout that goes backward": {v1alpha1.DatadogMetric{Query: "q", RequestTimeout: "-1s"}, "requestTimeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,6 +64,8 @@ func TestNewRelicSettings(t *testing.T) {
 		"good":           {v1alpha1.NewRelicMetric{Query: "q", Timeout: seconds(10)}, ""},
 		"no query":       {v1alpha1.NewRelicMetric{Query: " "}, "query"},
 		"timeout of 0":   {v1alpha1.NewRelicMetric{Query: "q", Timeout: seconds(0)}, "timeout"},
+		"5 minutes":      {v1alpha1.NewRelicMetric{Query: "q", Timeout: seconds(300)}, ""},
+		"more":           {v1alpha1.NewRelicMetric{Query: "q", Timeout: seconds(301)}, "timeout"},
 		"below nothing":  {v1alpha1.NewRelicMetric{Query: "q", Timeout: seconds(-1)}, "timeout"},
 		"only a profile": {v1alpha1.NewRelicMetric{Profile: "p"}, "query"},
 	} {

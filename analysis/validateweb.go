@@ -20,8 +20,8 @@ func checkWeb(p v1alpha1.WebMetric, path string, c completeness, ps *problems) {
 	if p.Body != "" && p.JSONBody != nil {
 		ps.add(path+".jsonBody", "body and jsonBody contradict each other: leave one out")
 	}
-	if p.TimeoutSeconds < 0 {
-		ps.add(path+".timeoutSeconds", "the timeout is %d seconds: at least 1 is wanted, or 0 for 10", p.TimeoutSeconds)
+	if p.TimeoutSeconds != 0 { // 0 is the default of 10
+		checkTimeout(p.TimeoutSeconds, path+".timeoutSeconds", ps)
 	}
 	checkJSONPath(p.JSONPath, path+".jsonPath", c, ps)
 	checkRequest(p.Headers, p.Authentication, path, c, ps)
