@@ -75,7 +75,7 @@ func record(r *v1alpha1.MetricResult, x Measured, at metav1.Time) {
 	}
 	m := v1alpha1.Measurement{
 		Phase: x.Phase, Message: Truncate(x.Message, maxMessage), Value: Truncate(x.Value, maxValue),
-		StartedAt: x.Task.Prior.StartedAt, Metadata: x.Metadata,
+		StartedAt: x.Task.Prior.StartedAt, Metadata: brief(x.Metadata),
 	}
 	if x.Task.Action == Begin {
 		started := metav1.NewTime(x.Started.Truncate(time.Second))
@@ -89,7 +89,7 @@ func record(r *v1alpha1.MetricResult, x Measured, at metav1.Time) {
 		m.ResumeAt, m.Metadata = &resume, x.Handle
 	}
 	if x.About != nil {
-		r.Metadata = x.About
+		r.Metadata = brief(x.About)
 	}
 	if x.Task.Action != Begin && len(r.Measurements) > 0 {
 		r.Measurements[len(r.Measurements)-1] = m
@@ -134,49 +134,6 @@ func keepLast(m []v1alpha1.Measurement, limit int) []v1alpha1.Measurement {
 		return m
 	}
 	return append([]v1alpha1.Measurement(nil), m[len(m)-limit:]...)
-}
-
-// maxStatus bounds the bytes of all measurements kept, well under what an object may
-// have, whatever the retention says.
-const maxStatus = 512 << 10
-
-// fit drops the oldest measurements of the longest lists until all of them fit. The
-// last one of each metric always stays.
-func fit(results []v1alpha1.MetricResult) []v1alpha1.MetricResult {
-	sizes := make([]int, len(results))
-	total := 0
-	for i, r := range results {
-		for _, m := range r.Measurements {
-			sizes[i] += size(m)
-		}
-		total += sizes[i]
-	}
-	for total > maxStatus {
-		longest := -1
-		for i, r := range results {
-			if len(r.Measurements) > 1 && (longest < 0 || sizes[i] > sizes[longest]) {
-				longest = i
-			}
-		}
-		if longest < 0 {
-			break
-		}
-		dropped := size(results[longest].Measurements[0])
-		results[longest].Measurements = results[longest].Measurements[1:]
-		sizes[longest] -= dropped
-		total -= dropped
-	}
-	return results
-}
-
-// size is about what a measurement takes when stored.
-func size(m v1alpha1.Measurement) int {
-	const fixed = 160
-	n := fixed + len(m.Message) + len(m.Value)
-	for k, v := range m.Metadata {
-		n += len(k) + len(v)
-	}
-	return n
 }
 
 // Stopped is what a Stop task gives: Inconclusive, as in Argo, because nobody knows

@@ -51,7 +51,7 @@ func (r *Reconciler) abandonMetric(ctx context.Context, run *v1alpha1.AnalysisRu
 		return terminator.Terminate(ctx, analysis.Query{
 			Metric: metric.Name, Provider: metric.Provider, Namespace: run.Namespace, At: r.Now(), Number: number,
 			Run: analysis.RunRef{Name: run.Name, UID: uid}, ID: analysis.MeasurementID(uid, metric.Name, number),
-		}, result.Measurements[len(result.Measurements)-1].Metadata)
+		}, analysis.ProvidersOwn(result.Measurements[len(result.Measurements)-1].Metadata))
 	}
 	return errNoMetric
 }
