@@ -142,7 +142,7 @@ func asNumber(v any) (float64, bool) {
 }
 
 // CountSamples adds up what a minSamples provider gave. No data is 0, and so is NaN.
-// An error says that it isn't numbers.
+// An error says that it isn't numbers, or isn't finite: that is no count of anything.
 func CountSamples(v any) (float64, error) {
 	if isEmpty(v) {
 		return 0, nil
@@ -156,6 +156,9 @@ func CountSamples(v any) (float64, error) {
 		if !math.IsNaN(n) {
 			sum += n
 		}
+	}
+	if math.IsInf(sum, 0) || math.IsNaN(sum) { // NaN is the sum of both infinities
+		return 0, fmt.Errorf("minSamples: the count is %s, and a finite number is wanted", Text(v))
 	}
 	return sum, nil
 }

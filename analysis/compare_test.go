@@ -107,7 +107,8 @@ func TestCountSamples(t *testing.T) {
 		fails bool
 	}{
 		"none": {nil, 0, false}, "empty": {[]any{}, 0, false}, "one": {12.0, 12, false}, "several": {[]any{1.0, 2.5, math.NaN()}, 3.5, false},
-		"NaN": {math.NaN(), 0, false}, "text": {"12", 0, true}, "a map": {map[string]any{"n": 1.0}, 0, true}, "a list of lists": {[]any{[]any{1.0}}, 0, true},
+		"NaN": {math.NaN(), 0, false}, "+Inf": {math.Inf(1), 0, true}, "-Inf": {[]any{1.0, math.Inf(-1)}, 0, true}, "both": {[]any{math.Inf(1), math.Inf(-1)}, 0, true},
+		"text": {"12", 0, true}, "a map": {map[string]any{"n": 1.0}, 0, true}, "a list of lists": {[]any{[]any{1.0}}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := CountSamples(tc.value)
