@@ -91,7 +91,8 @@ func TestSubstituteCloudWatch(t *testing.T) {
 	}
 }
 
-// A list of series without values is no data, whatever else the series say.
+// A list of series without values is no data, whatever else the series say, and so is
+// one of nulls.
 func TestSeriesWithoutValuesAreNoData(t *testing.T) {
 	series := func(values ...any) any { return map[string]any{"Id": "a", "Values": append([]any{}, values...)} }
 	for name, tc := range map[string]struct {
@@ -103,6 +104,9 @@ func TestSeriesWithoutValuesAreNoData(t *testing.T) {
 		"other objects":        {[]any{map[string]any{"Id": "a"}}, false},
 		"values of other kind": {[]any{map[string]any{"Values": ""}}, false},
 		"one series alone":     {series(), false},
+		"nulls alone":          {[]any{nil, nil}, true},
+		"a null and a number":  {[]any{nil, 0.0}, false},
+		"a list of no nulls":   {[]any{[]any{nil}}, false},
 		"a list of lists":      {[]any{[]any{}}, false},
 	} {
 		if got := isEmpty(tc.value); got != tc.want {

@@ -216,12 +216,15 @@ func TestC40_EmptyResultReachesCondition(t *testing.T) {
 		value     any
 		want      string
 	}{
-		"unguarded index":       {"result[0] < 1", list(), fault},
-		"unguarded index, null": {"result[0] < 1", nil, fault},
-		"guarded":               {"len(result) == 0 || result[0] < 1", list(), yes},
-		"guarded the other way": {"len(result) > 0 && result[0] < 1", list(), no},
-		"compared with null":    {"result == null", nil, yes},
-		"list is not null":      {"result == null", list(), no},
+		"unguarded index":        {"result[0] < 1", list(), fault},
+		"unguarded, nulls alone": {"result.all(x, x != 5)", list(nil, nil), fault},
+		"guarded, nulls alone":   {"result.all(x, x == null || x < 1)", list(nil, nil), yes},
+		"a null and a number":    {"result.all(x, x != 5)", list(nil, 1.0), yes},
+		"unguarded index, null":  {"result[0] < 1", nil, fault},
+		"guarded":                {"len(result) == 0 || result[0] < 1", list(), yes},
+		"guarded the other way":  {"len(result) > 0 && result[0] < 1", list(), no},
+		"compared with null":     {"result == null", nil, yes},
+		"list is not null":       {"result == null", list(), no},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := Compile(v1alpha1.Metric{SuccessCondition: tc.condition})

@@ -97,7 +97,7 @@ func TestNoData(t *testing.T) {
 		v1alpha1.NoDataInconclusive: v1alpha1.AnalysisPhaseInconclusive, v1alpha1.NoDataPass: v1alpha1.AnalysisPhaseSuccessful,
 		v1alpha1.NoDataWait: v1alpha1.AnalysisPhaseRunning,
 	} {
-		for _, value := range []any{nil, []any{}} {
+		for _, value := range []any{nil, []any{}, []any{nil, nil}} {
 			m := v1alpha1.Metric{SuccessCondition: "result[0] > 1", NoData: policy, Interval: "3s"}
 			c, err := Compile(m)
 			if err != nil {

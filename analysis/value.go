@@ -121,15 +121,16 @@ func kindOf(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// isEmpty says that a value is no data: nil, a list without items, or a list of series
-// (as CloudWatch gives them, each with its Values) of which none has a value.
+// isEmpty says that a value is no data: nil, a list without items, a list of nulls (as
+// of series of which none has a point), or a list of series (as CloudWatch gives them,
+// each with its Values) of which none has a value.
 func isEmpty(v any) bool {
 	if v == nil {
 		return true
 	}
 	list, ok := v.([]any)
 	for _, item := range list {
-		if !isEmptySeries(item) {
+		if item != nil && !isEmptySeries(item) {
 			return false
 		}
 	}
