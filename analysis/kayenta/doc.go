@@ -6,7 +6,8 @@
 // The id of the canary config is looked up by its name, a judgement is asked for, and
 // its end is waited for, which is looked for every 15 s. A judgement without a score, or
 // with one that is no number (Kayenta's word for no data), is an Error, and never 0. So is
-// one that takes longer than two hours. A controller that is stopped between asking for
+// one that takes longer than two hours. Within them an answer that fails to come while
+// its end is looked for drops nothing. A controller that is stopped between asking for
 // a judgement and storing its id asks again; the first one is of no account.
 //
 // There is no client of Kayenta for Go that is kept up, so this is HTTP. Kayenta has no

@@ -2,7 +2,11 @@ package kayenta
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"time"
 
 	"github.com/pushback-dev/pushback/analysis"
@@ -23,7 +27,7 @@ const (
 	timeout = 15 * time.Second
 	// pause is the time between two looks at a judgement; Argo's.
 	pause = 15 * time.Second
-	// longest is how long a judgement may take.
+	// longest is how long a judgement may take, Kayenta's being away included.
 	longest = 2 * time.Hour
 )
 
@@ -87,16 +91,33 @@ func (s *server) begin(ctx context.Context, at time.Time) (analysis.Outcome, err
 func (s *server) look(ctx context.Context, q analysis.Query, prior analysis.Handle) (analysis.Outcome, error) {
 	execution := prior[ExecutionMetadata]
 	found, err := s.status(ctx, execution)
-	if err != nil {
+	var message string
+	switch {
+	case passes(err):
+		// Kayenta goes on judging: to begin again would cost as long again.
+		message = plain(err, q.Redactor).Error()
+	case err != nil:
 		return nil, err
-	}
-	if found.complete() {
+	case found.complete():
 		return found.verdict(s.metric.Threshold, execution, q.Redactor)
+	default:
+		message = providerhttp.Words(fmt.Sprintf("judgement %s is %s", execution, found.Status), q.Redactor)
 	}
-	asked, err := time.Parse(time.RFC3339, prior[askedMetadata])
-	if err == nil && q.At.Sub(asked) >= longest {
-		return nil, fmt.Errorf("%w: judgement %s is %s after %s", ErrTooLong, execution, found.Status, longest)
+	asked, malformed := time.Parse(time.RFC3339, prior[askedMetadata])
+	if malformed != nil || q.At.Sub(asked) >= longest {
+		return nil, fmt.Errorf("%w: after %s: %s", ErrTooLong, longest, message)
 	}
-	message := providerhttp.Words(fmt.Sprintf("judgement %s is %s", execution, found.Status), q.Redactor)
 	return analysis.Pending{Handle: prior, Message: message, After: pause}, nil
+}
+
+// passes says that an error says no more than to try again: no answer in time, a
+// connection that failed, too many requests, or the server's own trouble.
+func passes(err error) bool {
+	var answer *providerhttp.StatusError
+	if errors.As(err, &answer) {
+		return answer.Code >= http.StatusInternalServerError || answer.Code == http.StatusTooManyRequests || answer.Code == http.StatusRequestTimeout
+	}
+	var network *net.OpError
+	cut := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return cut || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && !errors.Is(err, egress.ErrRefused)
 }

@@ -213,6 +213,7 @@ func TestBeginning(t *testing.T) {
 		"a config with no id": {`[{"name":"latency & errors"}]`, "", ErrNoConfig, ""},
 		"no list":             {`{}`, "", nil, "not Kayenta's"},
 		"no execution":        {`[{"id":"x","name":"latency & errors"}]`, `{}`, nil, "no canaryExecutionId"},
+		"a huge execution":    {`[{"id":"x","name":"latency & errors"}]`, `{"canaryExecutionId":"` + strings.Repeat("x", 257) + `"}`, nil, "at most 256"},
 		"a null execution":    {`[{"id":"x","name":"latency & errors"}]`, `{"canaryExecutionId":null}`, nil, "no canaryExecutionId"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -250,6 +251,65 @@ func TestAJudgementThatNeverEnds(t *testing.T) {
 		if outcome, err := p.Measure(context.Background(), q, prior); !errors.Is(err, tc.want) || tc.want == nil && err != nil {
 			t.Errorf("after %s: got %+v, %v, want %v", tc.after, outcome, err, tc.want)
 		}
+	}
+}
+
+// One failure while a judgement is looked for drops nothing; one that stays is an Error
+// after two hours; and what trying again won't mend is an Error at once.
+func TestAFailureWhileAJudgementIsLookedFor(t *testing.T) {
+	cutOff := func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			conn.Close()
+		}
+	}
+	code := func(c int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no hunter2long", c) }
+	}
+	for name, tc := range map[string]struct {
+		answer http.HandlerFunc
+		passes bool
+	}{
+		"500": {code(500), true}, "503": {code(503), true}, "429": {code(429), true}, "404": {code(404), false}, "403": {code(403), false},
+		"cut off":           {cutOff, true},
+		"no answer in time": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := tc.answer
+			s := httptest.NewServer(around(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
+			defer s.Close()
+			p, q := New(Options{}), query(s.URL, providertest.Settings{})
+			q.Redactor = analysis.MakeRedactor("hunter2long")
+			first, err := p.Measure(t.Context(), q, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			prior := first.(analysis.Pending).Handle
+			look := func(after time.Duration) (analysis.Outcome, error) {
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				defer cancel()
+				q.At = start.Add(after)
+				return p.Measure(ctx, q, prior)
+			}
+			outcome, err := look(time.Minute)
+			pending, ok := outcome.(analysis.Pending)
+			if ok != tc.passes || (err == nil) != tc.passes {
+				t.Fatalf("got %+v, %v, want it pending: %t", outcome, err, tc.passes)
+			}
+			if !tc.passes {
+				return
+			}
+			if diff := cmp.Diff(prior, pending.Handle); diff != "" || pending.Message == "" || strings.Contains(pending.Message, "hunter2") {
+				t.Errorf("message %q, handle (-want +got):\n%s", pending.Message, diff)
+			}
+			if outcome, err := look(2 * time.Hour); !errors.Is(err, ErrTooLong) {
+				t.Errorf("after two hours: got %+v, %v, want ErrTooLong", outcome, err)
+			}
+			answer = func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, ended("95")) }
+			if outcome, err := look(2 * time.Minute); err != nil || outcome.(analysis.Sample).Verdict != v1alpha1.AnalysisPhaseSuccessful {
+				t.Errorf("got %+v, %v, want it Successful", outcome, err)
+			}
+		})
 	}
 }
 

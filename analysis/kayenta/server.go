@@ -24,6 +24,9 @@ var (
 	ErrTooLong = errors.New("the judgement takes too long")
 )
 
+// maxExecution is the most bytes of a judgement's id, which is stored. Kayenta's have 26.
+const maxExecution = 256
+
 // plain is an error for people; see providerhttp.PlainError.
 func plain(err error, r analysis.Redactor) error {
 	for _, own := range []error{ErrNoConfig, ErrNoScore, ErrTooLong} {
@@ -105,6 +108,9 @@ func (s *server) judge(ctx context.Context, config string) (string, error) {
 	}
 	if answer.CanaryExecutionID == "" {
 		return "", errors.New("asking for a judgement: the answer has no canaryExecutionId")
+	}
+	if n := len(answer.CanaryExecutionID); n > maxExecution {
+		return "", fmt.Errorf("asking for a judgement: the canaryExecutionId has %d bytes, and at most %d are taken", n, maxExecution)
 	}
 	return answer.CanaryExecutionID, nil
 }
