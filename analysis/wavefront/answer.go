@@ -12,6 +12,9 @@ import (
 	"github.com/pushback-dev/pushback/analysis"
 )
 
+// maxMetadata is the most bytes of the times, and of the drifts, of all the series.
+const maxMetadata = 512
+
 // series of datapoints: a time in seconds, and a number or null.
 type series struct {
 	Label string            `json:"label"`
@@ -95,8 +98,8 @@ func sampleOf(points []point, warnings string) analysis.Sample {
 	}
 	metadata := map[string]string{}
 	if len(points) > 0 {
-		metadata[TimesMetadata] = analysis.Text(pick(func(p point) any { return p.time }))
-		metadata[DriftMetadata] = analysis.Text(pick(func(p point) any { return p.drift }))
+		metadata[TimesMetadata] = analysis.Truncate(analysis.Text(pick(func(p point) any { return p.time })), maxMetadata)
+		metadata[DriftMetadata] = analysis.Truncate(analysis.Text(pick(func(p point) any { return p.drift })), maxMetadata)
 	}
 	if warnings != "" {
 		metadata[WarningsMetadata] = warnings

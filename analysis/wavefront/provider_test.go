@@ -117,6 +117,23 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// However many series there are, what is kept beside their values is brief.
+func TestMetadataOfManySeries(t *testing.T) {
+	many := strings.TrimSuffix(strings.Repeat(`{"label":"a","data":[[1767225600,1]]},`, 10000), ",")
+	sample, err := read([]byte(chart("["+many+"]")), time.Unix(1767225600, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if values, ok := sample.Value.([]any); !ok || len(values) != 10000 {
+		t.Errorf("got %d values", len(values))
+	}
+	for _, key := range []string{TimesMetadata, DriftMetadata} {
+		if n := len(sample.Metadata[key]); n == 0 || n > 2*maxMetadata {
+			t.Errorf("%s has %d bytes", key, n)
+		}
+	}
+}
+
 func TestRequest(t *testing.T) {
 	var got []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
