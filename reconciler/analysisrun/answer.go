@@ -75,13 +75,14 @@ func (m measurement) beside(ctx context.Context, provider v1alpha1.MetricProvide
 	return a, nil
 }
 
-// samples counts what there is to measure.
-func (m measurement) samples(ctx context.Context, metric v1alpha1.Metric) (float64, error) {
+// samples counts what there is to measure. The Redactor is for what is said of it.
+func (m measurement) samples(ctx context.Context, metric v1alpha1.Metric) (float64, analysis.Redactor, error) {
 	a, err := m.beside(ctx, metric.MinSamples.Provider, "minSamples", m.Now())
 	if err != nil {
-		return 0, err
+		return 0, m.redactor, err
 	}
-	return analysis.CountSamples(a.sample.Value)
+	have, err := analysis.CountSamples(a.sample.Value)
+	return have, a.redactor, err
 }
 
 // compare asks for the baseline, and gives what the conditions see. Both values are

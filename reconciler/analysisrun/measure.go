@@ -105,13 +105,15 @@ func (m measurement) ask(ctx context.Context) (analysis.Measured, error) {
 		return analysis.Measured{}, err
 	}
 	if metric.MinSamples != nil {
-		have, err := m.samples(ctx, metric)
+		have, redactor, err := m.samples(ctx, metric)
 		if err != nil {
 			return analysis.Measured{}, err
 		}
 		// A probe goes on: that there is too little says nothing of the metric's own provider.
 		if have < float64(metric.MinSamples.Count) && !m.task.Probe {
-			return analysis.WaitForSamples(metric, m.task, have), nil
+			out := analysis.WaitForSamples(metric, m.task, have)
+			out.Message = redactor.Redact(out.Message)
+			return out, nil
 		}
 	}
 	answer, err := m.put(ctx, m.query(metric), m.prior())

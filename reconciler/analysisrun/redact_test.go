@@ -108,3 +108,16 @@ func TestComparedValuesAreKeptWithoutKeys(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// What counts the samples may echo the key that it was asked with.
+func TestASampleCountIsToldWithoutKeys(t *testing.T) {
+	m := metric("m")
+	m.Interval, m.MinSamples = "5s", &v1alpha1.MinSamples{Count: 2_000_000, Provider: prometheusOf("requests")}
+	l := newLab(t, func(analysis.Query, analysis.Handle) (analysis.Outcome, error) {
+		return analysis.Sample{Value: 1234567.0, Redactor: analysis.MakeRedactor("1234567")}, nil
+	}, newRun(m))
+	l.play(1)
+	if got := l.run().Status.MetricResults[0].Measurements[0].Message; got != "[redacted] of 2000000 samples yet" {
+		t.Errorf("got %q", got)
+	}
+}
