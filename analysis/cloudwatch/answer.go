@@ -23,6 +23,10 @@ var ErrRefused = errors.New("CloudWatch gives no values for a query")
 // ErrPartial says that AWS left a part of the values out, of which the rest tells nothing.
 var ErrPartial = errors.New("CloudWatch leaves values out: ask for less, or aggregate")
 
+// errNoResults says that an answer is not CloudWatch's, whose list of results may be empty
+// but is there.
+var errNoResults = errors.New("the answer is not CloudWatch's: it has no results")
+
 // answer is what all pages say. Messages are those about the whole of it.
 type answer struct {
 	series   []types.MetricDataResult
@@ -40,6 +44,9 @@ func read(ctx context.Context, client *cloudwatch.Client, in *cloudwatch.GetMetr
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return answer{}, err
+		}
+		if page.MetricDataResults == nil {
+			return answer{}, errNoResults
 		}
 		a.messages = append(a.messages, page.Messages...)
 		for _, s := range page.MetricDataResults {

@@ -66,6 +66,9 @@ func TestConformance(t *testing.T) {
 			providertest.NoData:     {Body: v1(`[]`), Want: nil},
 			providertest.WrongType:  {Body: v1(`[{"pointlist":[[1000,"0.5"]]}]`), Fails: true},
 			providertest.Undecoded:  {Body: `<html>`, Fails: true},
+			providertest.Half:       {Body: `{"status":"ok","error":""}`, Fails: true},
+			providertest.Cut:        {Body: `{"status":"ok","error":"","series":[`, Fails: true},
+			providertest.Null:       {Body: `null`, Fails: true},
 			providertest.ManySeries: {Body: v1(`[{"scope":"host:b","pointlist":[[1,2]]},{"scope":"host:a","pointlist":[[1,1]]},{"scope":"host:c","pointlist":[[1,3]]}]`), Want: []any{1.0, 2.0, 3.0}},
 		},
 		"v2": {
@@ -73,6 +76,9 @@ func TestConformance(t *testing.T) {
 			providertest.NoData:     {Body: v2(`[]`), Want: nil},
 			providertest.WrongType:  {Body: v2(`[{"name":"q","type":"number","values":["0.5"]}]`), Fails: true},
 			providertest.Undecoded:  {Body: `<html>`, Fails: true},
+			providertest.Half:       {Body: `{"data":{"type":"scalar_response","attributes":{}},"errors":""}`, Fails: true},
+			providertest.Cut:        {Body: `{"data":{"type":"scalar_response","attributes":{"columns":[`, Fails: true},
+			providertest.Null:       {Body: `null`, Fails: true},
 			providertest.ManySeries: {Body: v2(`[{"name":"host","type":"group","values":[["b"],["a"],["c"]]},{"name":"q","type":"number","values":[2,1,3]}]`), Want: []any{1.0, 2.0, 3.0}},
 		},
 	} {

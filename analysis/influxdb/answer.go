@@ -20,6 +20,9 @@ const valueColumn = "_value"
 // no rows.
 var errNoTables = errors.New("the answer is not InfluxDB's: it is no annotated CSV")
 
+// errCutOff says that an answer ends before the rows could begin.
+var errCutOff = errors.New("the answer is not InfluxDB's: a table ends before its header")
+
 // read gives the values of annotated CSV; nothing at all is no rows.
 func read(answer string) (any, error) {
 	text := strings.TrimSpace(answer)
@@ -44,7 +47,24 @@ func read(answer string) (any, error) {
 	if err := tables.Err(); err != nil {
 		return nil, fmt.Errorf("the query failed: %w", err)
 	}
+	if text != "" && !hasHeader(tables) {
+		return nil, errCutOff
+	}
 	return values, nil
+}
+
+// hasHeader says that the last table has names of columns behind its annotations.
+func hasHeader(tables *influx.QueryTableResult) bool {
+	table := tables.TableMetadata()
+	if table == nil {
+		return false
+	}
+	for _, column := range table.Columns() {
+		if column.Name() != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // valueOf is a value that conditions know.

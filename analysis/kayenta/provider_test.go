@@ -77,6 +77,9 @@ func TestConformance(t *testing.T) {
 			providertest.Text:      {Body: ended(`"good"`), Fails: true},
 			providertest.WrongType: {Body: `{"complete":"yes"}`, Fails: true},
 			providertest.Undecoded: {Body: `<html>`, Fails: true},
+			providertest.Half:      {Body: `{"complete":true}`, Fails: true},
+			providertest.Cut:       {Body: ended("95.5")[:20], Fails: true},
+			providertest.Null:      {Body: `null`, Fails: true},
 		},
 		Unsayable: map[providertest.Shape]string{providertest.ManySeries: "a judgement has one score"},
 		Lacks: map[providertest.Setting]string{

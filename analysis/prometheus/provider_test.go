@@ -57,6 +57,9 @@ func TestConformance(t *testing.T) {
 			providertest.Text:       {Body: success("string", `[1,"ok"]`), Want: "ok"},
 			providertest.WrongType:  {Body: success("table", `[]`), Fails: true},
 			providertest.Undecoded:  {Body: `<html>`, Fails: true},
+			providertest.Half:       {Body: `{"status":"success"}`, Fails: true},
+			providertest.Cut:        {Body: `{"status":"success","data":{"resultType":"vector","result":[`, Fails: true},
+			providertest.Null:       {Body: `null`, Fails: true},
 			providertest.ManySeries: {Body: success("vector", `[{"metric":{"v":"c"},"value":[1,"3"]},{"metric":{"v":"a"},"value":[1,"1"]},{"metric":{"v":"b"},"value":[1,"2"]}]`), Want: []any{1.0, 2.0, 3.0}},
 		},
 		Echo: func(credential string) providertest.Answer {

@@ -38,9 +38,19 @@ const (
 	Text       Shape = "text"
 	WrongType  Shape = "wrong type"
 	Undecoded  Shape = "not decodable"
+	// Half is a 200 in the protocol that lacks what holds the values.
+	Half Shape = "half of the protocol"
+	// Cut is an answer that ends in its middle.
+	Cut Shape = "cut off"
+	// Null is the whole answer.
+	Null Shape = "null"
 )
 
-var shapes = []Shape{Number, NaN, Inf, NegInf, NoData, ManySeries, Text, WrongType, Undecoded}
+var shapes = []Shape{Number, NaN, Inf, NegInf, NoData, ManySeries, Text, WrongType, Undecoded, Half, Cut, Null}
+
+// broken are the shapes that are errors whatever the provider: none of them may be read
+// as an answer of no data.
+var broken = []Shape{WrongType, Undecoded, Half, Cut, Null}
 
 // Setting is something that some providers let a metric say.
 type Setting string

@@ -44,8 +44,10 @@ func TestConformance(t *testing.T) {
 			providertest.Text:       {Body: `{"data":{"value":"ok"}}`, Want: "ok"},
 			providertest.WrongType:  {Body: `{"data":7}`, Fails: true},
 			providertest.Undecoded:  {Body: `<html>`, Fails: true},
+			providertest.Half:       {Body: `{"data":{}}`, Fails: true},
+			providertest.Cut:        {Body: `{"data":{"value":0.5`, Fails: true},
 		},
-		Unsayable: map[providertest.Shape]string{providertest.NaN: noNaN, providertest.Inf: noNaN, providertest.NegInf: noNaN},
+		Unsayable: map[providertest.Shape]string{providertest.NaN: noNaN, providertest.Inf: noNaN, providertest.NegInf: noNaN, providertest.Null: "any JSON is an answer, and null is one of no data"},
 		Echo: func(credential string) providertest.Answer {
 			return providertest.Answer{Body: `{"data":{"value":{"token":"Bearer ` + credential + `"}}}`, Want: map[string]any{"token": "Bearer " + credential}}
 		},
