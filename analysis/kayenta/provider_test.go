@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -278,8 +279,9 @@ func TestAFailureWhileAJudgementIsLookedFor(t *testing.T) {
 		"no answer in time": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := tc.answer
-			s := httptest.NewServer(around(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
+			var answer atomic.Pointer[http.HandlerFunc]
+			answer.Store(&tc.answer)
+			s := httptest.NewServer(around(func(w http.ResponseWriter, r *http.Request) { (*answer.Load())(w, r) }))
 			defer s.Close()
 			p, q := New(Options{}), query(s.URL, providertest.Settings{})
 			q.Redactor = analysis.MakeRedactor("hunter2long")
@@ -308,7 +310,8 @@ func TestAFailureWhileAJudgementIsLookedFor(t *testing.T) {
 			if outcome, err := look(2 * time.Hour); !errors.Is(err, ErrTooLong) {
 				t.Errorf("after two hours: got %+v, %v, want ErrTooLong", outcome, err)
 			}
-			answer = func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, ended("95")) }
+			done := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, ended("95")) })
+			answer.Store(&done)
 			if outcome, err := look(2 * time.Minute); err != nil || outcome.(analysis.Sample).Verdict != v1alpha1.AnalysisPhaseSuccessful {
 				t.Errorf("got %+v, %v, want it Successful", outcome, err)
 			}
