@@ -14,8 +14,7 @@ import (
 	"github.com/pushback-dev/pushback/analysis"
 )
 
-// conflicts is how often a deletion reads the Job again when another has its name by
-// then. A change of its status, which are many, is no conflict.
+// conflicts is how often a deletion reads the Job again: its status changes all the time.
 const conflicts = 5
 
 // which Jobs a deletion is for.
@@ -64,7 +63,7 @@ func (p *Provider) removeByID(ctx context.Context, q analysis.Query, id string, 
 		// In the background: the Job's name is free at once, and no pod that won't end
 		// keeps it. The pods go when the garbage collector finds them without a Job.
 		err = p.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground),
-			client.Preconditions{UID: &job.UID})
+			client.Preconditions{UID: &job.UID, ResourceVersion: &job.ResourceVersion})
 		if !apierrors.IsConflict(err) {
 			break
 		}

@@ -302,8 +302,7 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// The deletion is of the Job that was read, however its status changes meanwhile, and
-// takes the pods along.
+// The deletion carries what was read, and takes the pods along.
 func TestTerminateCarriesWhatWasRead(t *testing.T) {
 	l := newLab(t, goodSpec)
 	handle := l.begun()
@@ -313,7 +312,7 @@ func TestTerminateCarriesWhatWasRead(t *testing.T) {
 	l.p.client = deleter{l.Client, func(options client.DeleteOptions) error {
 		got = append(got, options)
 		if conflicts--; conflicts >= 0 {
-			return apierrors.NewConflict(jobs, job.Name, errors.New("another has its name"))
+			return apierrors.NewConflict(jobs, job.Name, errors.New("its status changed"))
 		}
 		return nil
 	}}
@@ -324,7 +323,7 @@ func TestTerminateCarriesWhatWasRead(t *testing.T) {
 		t.Fatalf("%d deletions, %d Jobs left", len(got), len(l.jobs()))
 	}
 	for _, o := range got {
-		if o.Preconditions == nil || *o.Preconditions.UID != job.UID || o.Preconditions.ResourceVersion != nil {
+		if o.Preconditions == nil || *o.Preconditions.UID != job.UID || *o.Preconditions.ResourceVersion != job.ResourceVersion {
 			t.Errorf("got preconditions %+v", o.Preconditions)
 		}
 		if o.PropagationPolicy == nil || *o.PropagationPolicy != metav1.DeletePropagationBackground {
