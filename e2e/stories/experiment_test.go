@@ -13,10 +13,12 @@ import (
 )
 
 // comparing runs the stable version and the new one side by side, with a part of the
-// traffic, before the new one gets more.
+// traffic, before the new one gets more. It has a duration: its analysis alone may be over
+// between two looks at the route.
 const comparing = `
       - setWeight: 10
       - experiment:
+          duration: 20s
           scaleDownDelaySeconds: 0
           templates:
           - {name: baseline, specRef: stable, weight: 5}
@@ -24,7 +26,6 @@ const comparing = `
           analyses:
           - name: quality
             templateName: quality
-            requiredForCompletion: true
             args:
             - {name: quality, valueFrom: {fieldRef: {fieldPath: "spec.template.metadata.annotations.quality"}}}
       - setWeight: 50
