@@ -12,12 +12,17 @@ import (
 	"github.com/pushback-dev/pushback/routers"
 )
 
-// stepText says what a step does.
+// stepText says what a step or a stage does.
 func stepText(spec v1alpha1.RolloutSpec, i int32) string {
 	if bg := spec.Strategy.BlueGreen; bg != nil {
 		return string(plan.Stages(*bg)[i])
 	}
-	switch step := spec.Strategy.Canary.Steps[i]; {
+	return StepText(spec.Strategy.Canary.Steps[i])
+}
+
+// StepText says what a step of a canary does, as the documents name it.
+func StepText(step v1alpha1.CanaryStep) string {
+	switch {
 	case step.SetWeight != nil:
 		return fmt.Sprintf("setWeight %d", *step.SetWeight)
 	case step.Pause != nil && step.Pause.Duration == nil:
@@ -25,11 +30,11 @@ func stepText(spec v1alpha1.RolloutSpec, i int32) string {
 	case step.Pause != nil:
 		return "pause " + step.Pause.Duration.String()
 	case step.Analysis != nil:
-		var names []string
+		text := "analysis"
 		for _, t := range step.Analysis.Templates {
-			names = append(names, t.TemplateName)
+			text += " " + t.TemplateName
 		}
-		return "analysis " + strings.Join(names, ", ")
+		return text
 	case step.SetCanaryScale != nil:
 		return "setCanaryScale"
 	case step.Experiment != nil:
@@ -39,7 +44,7 @@ func stepText(spec v1alpha1.RolloutSpec, i int32) string {
 	case step.SetMirrorRoute != nil:
 		return "setMirrorRoute " + step.SetMirrorRoute.Name
 	}
-	return "step"
+	return "unknown step"
 }
 
 // asked is the share that the steps up to one ask for.
